@@ -92,7 +92,10 @@ def _topic(operation: int) -> _Asks:
             name: str | None = element
         else:
             name = getattr(element, "name", None) or getattr(element, "topic", None)
-            name = name or topic_name(getattr(element, "topic_id", bytes(16)))
+            if not name and hasattr(element, "topic_id"):
+                name = topic_name(element.topic_id)
+            elif name is None:
+                name = ""
         return None if name is None else Access(operation, ResourceType.TOPIC, name)
 
     return asks

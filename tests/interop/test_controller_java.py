@@ -7,15 +7,16 @@ standby of Kafka replays what ours wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
-from kraftwire.records.metadata import encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.reader import read_batches
-from tests.oracle import descriptions
+from tests.oracle import descriptions, snapshots
 from tests.oracle.java_controllers import JavaControllers
-from tests.oracle.running import Runner
+from tests.oracle.running import KINDS, Runner
 from tests.oracle.shared_scripts import Tools
 from tests.support.node_stub import raw_batch
 
@@ -64,6 +65,19 @@ def test_a_standby_names_the_fault_of_a_log(runner: Runner) -> None:
     faults = " ".join(runner.faults("brokers", log + bytes(batch.raw)))
     assert "fatal fault" in faults
     assert f"offset {batch.base_offset}" in faults
+
+
+def test_a_controller_starts_from_a_snapshot(runner: Runner, java: JavaControllers) -> None:
+    """Of a whole one, or it names what is missing in it."""
+    log = runner.run("brokers", SEED, runner.script("brokers", SEED, 60)).comparison.log
+    cut = snapshots.cut(log)
+    assert cut is not None
+    properties = KINDS["brokers"].PROPERTIES
+    assert not java.faults(log, properties, cut)
+    is_topic = [decode_metadata(value).type == "TopicRecord" for value in cut.snapshot]
+    assert any(is_topic)
+    rest = [value for value, is_one in zip(cut.snapshot, is_topic, strict=True) if not is_one]
+    assert java.faults(log, properties, replace(cut, snapshot=rest))
 
 
 def test_configurations_are_described_as_by_kafka(tools: Tools, java: JavaControllers) -> None:

@@ -1,4 +1,4 @@
-"""Random changes of ACLs, users, quotas, configurations and tokens, at a Java controller and ours.
+"""Random changes of ACLs, users, quotas, configurations, tokens and topics, at Kafka's and ours.
 
 Owns the requests and what makes two answers comparable: without texts, and in one order, as Kafka's
 has that of hash tables (C-ORD-2). Values are few, so that requests meet what earlier ones wrote.
@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from kraftwire.node.config_security import AuthorizerSettings, NodeSecurity
+from kraftwire.security.principal import ANONYMOUS, Principal
 from kraftwire.security.tokens import TokenSettings
 from tests.oracle import clusters
 from tests.oracle.comparison import Comparison, Difference, Step
@@ -21,30 +22,42 @@ from tests.oracle.forwarded_tokens import TokenSender
 from tests.oracle.our_controller import Connection, our_controller
 from tests.oracle.shared_scripts import Tools
 
-# Name, version and body of a request; then, perhaps, another way to ask.
+# Name, version and body of a request; then, perhaps, another way to ask, and the user who does.
 Question = tuple[Any, ...]
 
 # How many requests are forwarded in another version than the newest.
 _ANOTHER_WAY = 0.3
 
+# Of those, most come from the super user; others have the rights that ACLs give them.
+_USERS = ("ANONYMOUS", "ANONYMOUS", "a", "b")
+
 # With these, a group's session may be as short as the interval of its heartbeats.
 _SETTINGS = {"group.consumer.min.session.timeout.ms": "5000"}
+
+# No sum of some moves of the clock.
+_CHECK_MS = 3_490_000
+
+# The only broker tells that it is there before this is over.
+_SESSION_MS = 2_000_000_000
+_MOVES_MS = (1, 999, 1000, 3000, 20_000, 1_000_000, 1_000_000_000)
 
 # What the Java controller runs with.
 PROPERTIES: Mapping[str, str] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "secret",
+    "delegation.token.expiry.check.interval.ms": str(_CHECK_MS),
+    "broker.session.timeout.ms": str(_SESSION_MS),
+    "auto.leader.rebalance.enable": "false",
     **_SETTINGS,
 }
 _DAY_MS = 24 * 3600 * 1000
-_TOKENS = TokenSettings(b"secret", 7 * _DAY_MS, _DAY_MS, _DAY_MS)
-_UNTOLD = (
-    *("ErrorMessage", "ThrottleTimeMs"),
-    *("IssueTimestamp", "MaxTimestamp", "ExpirationTimestamp"),
-)
+_TOKENS = TokenSettings(b"secret", 7 * _DAY_MS, _DAY_MS, _CHECK_MS)
+_UNTOLD = ("ErrorMessage",)
+_CHARGED = ("CreateTopics", "DeleteTopics", "CreatePartitions")
 # Lists of answers that are in the order of the request.
 _IN_ORDER = {"CreateAcls": ["Results"], "DeleteAcls": ["FilterResults"]}
+_USER_RESOURCE = 7
 _TOPIC, _BROKER, _UNKNOWN, _LOGGER, _METRICS, _GROUP = 2, 4, 7, 8, 16, 32
 
 
@@ -53,7 +66,7 @@ class Script:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self._turn = 0
+        self._tokens_made = 0
         self._kinds: Mapping[Callable[[], Question], float] = {
             self._create_acls: 3,
             self._delete_acls: 2,
@@ -64,6 +77,8 @@ class Script:
             # Kafka's nodes work out a key of SCRAM for each token.
             self._tokens: 2,
             self._levels: 0.3,
+            self._topics: 3,
+            self._time: 1.5,
         }
 
     def questions(self, count: int) -> Iterator[Question]:
@@ -71,8 +86,12 @@ class Script:
         for _ in range(count):
             (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
             question = make()
-            if self._random.random() < _ANOTHER_WAY:
-                yield *question, self._random.getrandbits(8)
+            # Kafka does not read on from who has changed too much; a broker is told to wait.
+            if self._random.random() < _ANOTHER_WAY or question[0] in _CHARGED:
+                user = self._random.choice(_USERS)
+                if user != _USERS[0]:
+                    _keep_to_rights(question[2])
+                yield *question, self._random.getrandbits(8), user
             else:
                 yield question
 
@@ -84,8 +103,10 @@ class Script:
 
     def _create_acls(self) -> Question:
         def creation() -> dict[str, Any]:
-            kind = self._one([2, 3, 4, 5, 6, 7], [99])
+            kind = self._one([2, 2, 3, 4, 4, 5, 6, 7], [99])
             named = self._one(["t", "u", "t.", "*"], ["", "kafka-cluster"])
+            if kind == _USER_RESOURCE:
+                named = self._one(["User:a", "User:b", "*"], ["Group:g", "a"])
             is_right = named != "" and self._random.random() < 0.8
             return {
                 "ResourceType": kind,
@@ -93,8 +114,8 @@ class Script:
                 "ResourcePatternType": self._one([3, 4], [9]),
                 "Principal": self._one(["User:a", "User:b", "Group:g:h"], ["User:", "x"]),
                 "Host": self._one(["*", "1.2.3.4"], ["", "nowhere"]),
-                "Operation": self._one([2, 3, 4, 8, 15], [99]),
-                "PermissionType": self._one([2, 3], [9]),
+                "Operation": self._one([2, *range(2, 9), 11, 13, 15], [99]),
+                "PermissionType": self._one([2, 2, 3], [9]),
             }
 
         times = self._one([1], [2])
@@ -140,7 +161,7 @@ class Script:
                     "EntityType": kind,
                     "EntityName": self._one(["1.2.3.4", "::1", None], [""])
                     if kind == "ip"
-                    else self._one(["a", "b", None], [""]),
+                    else self._one(["a", "b", None, *["client"] * (kind != "user")], [""]),
                 }
                 for kind in kinds
             ]
@@ -149,7 +170,15 @@ class Script:
         def change(is_address: bool) -> dict[str, Any]:
             rates, others = ["producer_byte_rate", "consumer_byte_rate"], ["request_percentage"]
             own = ["connection_creation_rate"]
-            key = self._one(own if is_address else rates + others, own + others + ["nope"])
+            changes = ["controller_mutation_rate"] * 2
+            usual = own if is_address else rates + others + changes
+            key = self._one(usual, own + others + ["nope"])
+            if key == changes[0]:
+                return {
+                    "Key": key,
+                    "Value": self._random.choice([0.3, 0.5, 1.0, 2.5]),
+                    "Remove": self._random.random() < 0.2,
+                }
             values = [0.0, -1.0, 99_999.5, 99_999.0000001, 2.0**31, 2.0**63, 2.0**64]
             # Few connections a second would be too few for the script itself.
             return {
@@ -164,16 +193,17 @@ class Script:
 
     def _tokens(self) -> Question:
         create, renew, expire = (f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire"))
-        name = self._one([create, renew], [expire])
-        who = self._one(["a", "b"], ["ANONYMOUS"])
+        name = self._one([create, renew, renew, expire], [expire])
+        who = self._one(["a", "b", "ANONYMOUS"], ["c"])
         body = {"principal": who, "by_token": self._one([False], [True])}
         if name != create:
             period = "RenewPeriodMs" if name == renew else "ExpiryTimePeriodMs"
-            # Not the same twice in a row: Kafka looks at the image that it published last.
-            self._turn = (self._turn + 1) % 10
-            return name, 2, body | {"Hmac": self._turn, period: self._one([-1, 10**9], [0])}
-        # A super user needs no right for tokens of others.
-        owner = "b" if who == "ANONYMOUS" else None
+            # Of the older tokens some have expired.
+            number = self._random.randrange(self._tokens_made + 1)
+            periods = [10**9, 10**9, 1_000_000, 1, -1]
+            return name, 2, body | {"Hmac": number, period: self._one(periods, [0])}
+        self._tokens_made += 1
+        owner = self._one([None, None, "a", "b"], ["c"])
         renewers = self._some(
             lambda: {
                 "PrincipalType": self._one(["User"], ["Group"]),
@@ -188,6 +218,33 @@ class Script:
             "MaxLifetimeMs": self._one([-1, 10**9, 10**6], [0]),
         }
         return name, 3, body
+
+    def _topics(self) -> Question:
+        count = self._random.randint(1, 6)
+        name = self._one(["t", "u", "t.u", "v", "w"], ["", "x y"])
+        kind = self._one(["CreateTopics", "DeleteTopics"], ["CreatePartitions"])
+        wait = {"TimeoutMs": 9000}
+        if kind == "DeleteTopics":
+            names = dict.fromkeys([name, *self._some(lambda: self._one(["t", "u", "v"], ["?"]), 1)])
+            topics: list[Any] = [{"Name": each, "TopicId": bytes(16)} for each in names]
+            return kind, 6, {"Topics": topics} | wait
+        if kind == "CreatePartitions":
+            more = {"Name": name, "Count": count, "Assignments": None}
+            return kind, 3, {"Topics": [more], "ValidateOnly": False} | wait
+        topics = [
+            {
+                "Name": each,
+                "NumPartitions": self._one([count, count, -1], [0]),
+                "ReplicationFactor": self._one([1, -1], [2]),
+                "Assignments": [],
+                "Configs": [],
+            }
+            for each in dict.fromkeys([name, *self._some(lambda: self._one(["t", "w"], ["v"]), 1)])
+        ]
+        return kind, 7, {"Topics": topics, "timeoutMs": 9000, "validateOnly": False}
+
+    def _time(self) -> Question:
+        return "time", 0, {"ms": self._random.choice(_MOVES_MS)}
 
     def _levels(self) -> Question:
         update = {
@@ -232,6 +289,20 @@ class Script:
         return {"Resources": [resource] * times, "ValidateOnly": self._random.random() < 0.1}
 
 
+def _keep_to_rights(body: dict[str, Any]) -> None:
+    """Let a request name nothing twice, and no type that has no configurations: Kafka says so to
+    who has no right, ours does not (C-ERR-5)."""
+    if "Resources" in body:
+        del body["Resources"][1:]
+        for resource in body["Resources"]:
+            if resource["ResourceType"] in (_UNKNOWN, _LOGGER):
+                resource["ResourceType"] = _METRICS
+    if "Upsertions" in body:
+        named = {each["Name"] for each in body["Deletions"]}
+        users = {each["Name"]: each for each in body["Upsertions"] if each["Name"] not in named}
+        body["Upsertions"] = list(users.values())
+
+
 _NUMBERS = ["0", "1", "2", "3", "5", "99", "1000", "5000", "15000", "45000", "50000", "60001", "x"]
 _PERIODS = ["5000", "5001", "15000", "45000", "60001"]
 _VALUES: Mapping[int, Mapping[str, list[str]]] = {
@@ -274,15 +345,6 @@ def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Questio
     return list(_steps(tools, connection, end, script))
 
 
-class _Ticking(Connection):
-    """A connection that takes time, in which tokens expire."""
-
-    def call(self, name: str, version: int, body: dict[str, Any]) -> Any:
-        """Answer a moment later."""
-        self._node.clock_ms += 2
-        return super().call(name, version, body)
-
-
 def compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Comparison:
     """Send a script to our controller; ends at the first difference."""
     return trio.run(_compare, tools, clusters.level_of(script), script, java)
@@ -291,12 +353,18 @@ def compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Compa
 async def _compare(
     tools: Tools, level: int, script: Sequence[Question], java: list[Step]
 ) -> Comparison:
-    authorizer = AuthorizerSettings(frozenset(), False)
+    authorizer = AuthorizerSettings(frozenset((str(ANONYMOUS),)), False)
     security = NodeSecurity(authorizer=authorizer, tokens=_TOKENS)
     # Nothing is written while it is idle, as at the Java controller.
-    config = {"security": security, "idle_interval_ms": 0, "resource_settings": _SETTINGS}
+    config = {
+        "security": security,
+        "idle_interval_ms": 0,
+        "session_timeout_ms": _SESSION_MS,
+        "rebalance_interval_ms": 0,
+        "resource_settings": _SETTINGS,
+    }
     async with our_controller(tools, level, **config) as (node, comparison):
-        connection = _Ticking(tools, node, comparison)
+        connection = Connection(tools, node, comparison)
         ours = _steps(tools, connection, node.raft.end_offset, script)
         await trio.to_thread.run_sync(_compare_steps, comparison, java, ours)
     return comparison
@@ -317,19 +385,27 @@ def _steps(
     ids: dict[bytes, str] = {}
     sender = tools.sender(connection)
     tokens = TokenSender(sender)
+    broker = tools.oracle.Broker(connection, 1)
     for number, (name, version, *asked) in enumerate(script):
-        if name == "cluster":
-            yield {"i": number, "op": [name, version, *asked], "re": None, "rec": []}
-            continue
+        connection.published(offset)
         body, *way = asked
-        sender.way = way[0] if way else None
-        answer = (tokens.ask if "DelegationToken" in name else sender.call)(name, version, body)
+        sender.way, sender.principal = None, ANONYMOUS
+        if way:
+            sender.way, sender.principal = way[0], Principal("User", way[1])
+        if name == "cluster":
+            answer: Any = broker.up()
+        elif name == "time":
+            connection.move(body["ms"])
+            answer = broker.hb()
+        else:
+            send = tokens.ask if "DelegationToken" in name else sender.call
+            answer = send(name, version, body)
         found = [one for one in connection.dump(offset, raw=True) if one[0] >= offset]
         for _, _, _, _, fields in found:
             if "TokenId" in fields:
                 fields["TokenId"] = tokens.number(fields["TokenId"])
         records = [
-            [record, form, _plain(fields, ids)]
+            [record, form, _plain(tokens.timed(fields), ids)]
             for _, _, record, form, fields in found
             # Scripts of brokers compare them.
             if record not in ("FeatureLevelRecord", "RegisterControllerRecord")

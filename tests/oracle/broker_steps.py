@@ -125,6 +125,17 @@ def _recovering(_: Any, run: Any, __: int, topic: str, index: int) -> Any:
     return run.b[leader].alter(topic_id, index, [leader], *epochs, rec=1)
 
 
+def _time(_: Any, run: Any, __: int, beating: int, steps: int) -> list[Any]:
+    """Some brokers tell that they are there, and time passes."""
+    answers = [
+        broker.hb()
+        for place, broker in enumerate(run.b.values())
+        if beating >> place & 1
+    ]
+    run.c.pass_time(steps)
+    return answers
+
+
 def _enveloped(_: Any, run: Any, __: int, fault: str) -> int:
     """A broker sends an envelope that may be wrong."""
     data, principal, address = ENVELOPED[fault]
@@ -143,6 +154,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "abandoned": _abandoned,
     "recovering": _recovering,
     "envelope": _enveloped,
+    "time": _time,
     "deposed": lambda _, run, *__: run.failover(),
     "restarted": lambda _, run, *__: run.c.restart(),
 }

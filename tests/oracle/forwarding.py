@@ -23,11 +23,12 @@ class Sender:
     """A connection of `ctlfuzz`, over which an operation may ask in another way.
 
     `way` is None for requests as they are; a number chooses their versions, and those of clients
-    are then forwarded.
+    are then forwarded, as requests of `principal`.
     """
 
     def __init__(self, proto: Any, keys: Mapping[str, int], connection: Any) -> None:
         self.way: int | None = None
+        self.principal = ANONYMOUS
         self._proto, self._keys = proto, keys
         self._connection = connection
 
@@ -41,7 +42,7 @@ class Sender:
         version = self._version(name, version, body)
         if name not in _NAMES:
             return self._connection.call(name, version, body)
-        told = self.forward(name, version, _in_version(name, version, body))
+        told = self.forward(name, version, _in_version(name, version, body), self.principal)
         if isinstance(told, int):
             return {"ErrorCode": told}
         return {key: value for key, value in told.items() if key != "_trailing" or value}

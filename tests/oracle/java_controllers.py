@@ -16,8 +16,11 @@ from typing import Any, Self
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.testing.ports import free_ports
 from tests.oracle.clusters import NEWEST_LEVEL, features_of
+from tests.oracle.passing_time import MOVES_MS
 from tests.oracle.shared_scripts import Tools
+from tests.oracle.snapshots import Cut
 from tests.support.java import JavaPeer, run_kafka_tool
+from tests.support.metadata_snapshots import write_snapshot
 
 _LOG_NAME = "__cluster_metadata-0"
 _START_SECONDS_MAX = 60.0
@@ -30,8 +33,13 @@ _PROPERTIES = {
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
     "metadata.max.idle.interval.ms": "0",
+    # Its clock moves by more than clients and logs rest elsewhere.
+    "connections.max.idle.ms": "1000000000000",
+    "metadata.log.max.snapshot.interval.ms": "0",
+    "metadata.max.retention.ms": "-1",
     "controller.quorum.election.timeout.ms": "50",
     "controller.quorum.election.backoff.max.ms": "50",
+    "controller.quorum.append.linger.ms": "0",
 }
 
 _NOT_REGISTERED = 102  # BROKER_ID_NOT_REGISTERED
@@ -90,19 +98,28 @@ class JavaControllers:
         with self._started(b"", properties, level):
             connection = self._tools.oracle.Ctl(self._port)
             connection.restart = partial(self._restart, connection)
+            connection.pass_time = self._pass_time
+            connection.in_time = self._in_time
+            connection.move = self._move
+            connection.published = self._published
             try:
-                yield connection, self._registered(connection, level)
+                end = self._registered(connection, level)
+                connection.base_ms = self._stand_still()
+                yield connection, end
             finally:
                 connection.c.close()
 
-    def faults(self, log: bytes, properties: Mapping[str, str]) -> list[str]:
+    def faults(
+        self, log: bytes, properties: Mapping[str, str], cut: Cut | None = None
+    ) -> list[str]:
         """Let a controller replay a log that another one wrote; returns what it finds wrong.
 
-        It begins as a standby, and has replayed everything when it leads.
+        It begins as a standby, and has replayed everything when it leads. With `cut`, it loads a
+        snapshot first, and has the rest of the log only.
         """
         before = self._log.stat().st_size
         halted: list[str] = []
-        with self._started(log, properties, halted=halted):
+        with self._started(log, properties, halted=halted, cut=cut):
             connection = self._tools.oracle.Ctl(self._port)
             try:
                 self._until(lambda: bool(self._faults(before)) or self._leads(connection))
@@ -111,6 +128,31 @@ class JavaControllers:
             finally:
                 connection.c.close()
         return halted + self._faults(before)
+
+    def _stand_still(self) -> int:
+        """Stop the clock of the controller; returns where it stands."""
+        (answer,) = self._peer.ask([{"clock": "stands"}])
+        return int(answer["ms"])
+
+    def _pass_time(self, steps: int) -> None:
+        """Let so much time pass, and what is due be done."""
+        self._peer.ask([{"moves": MOVES_MS * steps}])
+
+    def _move(self, move_ms: int) -> None:
+        """Let time pass at once, and then what is due be done."""
+        self._peer.ask([{"moves": [move_ms]}])
+
+    def _published(self, end: int) -> None:
+        """Wait until the log up to its end is known to what looks at Kafka's published image."""
+        self._peer.ask([{"published": end - 1}])
+
+    def _in_time(self, act: Callable[[], object]) -> None:
+        """Let the clock run while something is done that takes time."""
+        self._peer.ask([{"clock": "runs"}])
+        try:
+            act()
+        finally:
+            self._stand_still()
 
     def _faults(self, start: int) -> list[str]:
         """What Kafka has logged from a place in its log on."""
@@ -125,13 +167,18 @@ class JavaControllers:
         properties: Mapping[str, str],
         level: int = NEWEST_LEVEL,
         halted: list[str] | None = None,
+        cut: Cut | None = None,
     ) -> Iterator[None]:
         folder = self._folder / "node"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._formatted(level), folder)
         if log:
-            (folder / _LOG_NAME).mkdir()
-            (folder / _LOG_NAME / f"{0:020}.log").write_bytes(log)
+            place = folder / _LOG_NAME
+            place.mkdir()
+            first, rest = (cut.end.offset, cut.rest) if cut else (0, log)
+            (place / f"{first:020}.log").write_bytes(rest)
+            if cut:
+                write_snapshot(place, cut.end, cut.snapshot)
         file = self._properties(folder, properties)
         self._peer.ask([{"start": str(file)}])
         try:
@@ -175,12 +222,14 @@ class JavaControllers:
         def registrations() -> int:
             return sum(one[2] == "RegisterControllerRecord" for one in connection.dump())
 
+        self._peer.ask([{"clock": "runs"}])
         self._until(lambda: self._leads(connection))
         before = registrations()
         connection.c.close()
         self._peer.ask([{"stop": True}, {"start": str(self._folder / "node.properties")}])
         connection.c = self._tools.oracle.Ctl(self._port).c
         self._until(lambda: self._leads(connection) and registrations() == before + bool(before))
+        self._stand_still()
 
     def _leads(self, connection: Any) -> bool:
         # An id that no broker has: the answer needs a controller that is active.

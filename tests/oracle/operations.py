@@ -44,6 +44,7 @@ _WEIGHTS = {
     "deposed": 0.5,
     "restarted": 0.3,
     "envelope": 1,
+    "time": 6,
     "metadata": 1,
     "placed": 2,
     "spread": 1,
@@ -87,6 +88,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "shrunk": [random.getrandbits(8)],
             "stranded": [random.getrandbits(8)],
             "eligible": [random.randint(0, 1)],
+            "time": [random.getrandbits(5), random.randint(1, 6)],
             "envelope": [random.choice(list(broker_steps.ENVELOPED))],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]

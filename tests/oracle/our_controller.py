@@ -6,7 +6,7 @@ of this project alone.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -15,29 +15,76 @@ import trio.testing
 
 from kraftwire import messages
 from kraftwire.controller.features import SUPPORTED_FEATURES
-from kraftwire.controller.image import METADATA_VERSION, MetadataImage
+from kraftwire.controller.image import METADATA_VERSION, BrokerImage, MetadataImage
+from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,
 )
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node import handlers
+from kraftwire.node.authorization import Authorization
+from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
+from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.voters import ReplicaKey, Voter
 from kraftwire.records.batch import RecordBatch
+from kraftwire.wire.message import Message
 from tests.oracle.clusters import NEWEST_LEVEL, features_of
 from tests.oracle.comparison import Comparison
+from tests.oracle.passing_time import MOVES_MS
 from tests.oracle.shared_scripts import Tools
 from tests.support.node_stub import StubNode, control_batch, request_of
 
 STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
 
 
+class Silence(RateLimit):
+    """No log of refusals."""
+
+    def log(self, kind: str, event: str, level: str = "warning", **fields: object) -> None:
+        """Log nothing."""
+
+
 class OurNode(StubNode):
     """A node whose process has an id, which is another one when it starts again."""
 
     process = bytes(range(16))
+
+    def __init__(self, node_id: int = 1, voter_count: int = 1, **more: object) -> None:
+        super().__init__(node_id, voter_count, **more)
+        settings = self.config.security.authorizer
+        self._authorization = Authorization(settings, {}, Silence(lambda: 0.0))
+
+    async def answer(self, request: Request) -> Message | None:
+        """What a handler answers to who may ask."""
+        handler = handlers.route(request)
+        assert handler is not None, request.api_key
+        return await self._authorization.answer(request, cast("Any", self), handler)
+
+    @property
+    def sessions(self) -> HashedSessions:
+        """What the controller knows of brokers."""
+        found = self.controller._sessions
+        assert isinstance(found, HashedSessions)
+        return found
+
+
+class HashedSessions(Sessions):
+    """Sessions that end in a given order of brokers where several end at once.
+
+    That of Kafka's is the order of a hash table (C-HB-11).
+    """
+
+    order: Sequence[int] = ()
+
+    def expired(self, image: MetadataImage, now_ms: int) -> list[BrokerImage]:
+        """The brokers whose sessions have ended."""
+        places = {broker: place for place, broker in enumerate(self.order)}
+        found = super().expired(image, now_ms)
+        return sorted(found, key=lambda broker: places.get(broker.id, len(places)))
 
 
 @asynccontextmanager
@@ -51,6 +98,7 @@ async def our_controller(
     levels = [(METADATA_VERSION, level), *features_of(level).levels]
     bootstrap = [(FeatureLevelRecord(name=name, feature_level=one), 0) for name, one in levels]
     node.controller = Controller(node.config, cast("Any", node), bootstrap=bootstrap)
+    node.controller._sessions = HashedSessions(node.config.session_timeout_ms)
     node.raft.cluster_id = tools.oracle.CID
     begin_epoch(node)
     comparison = Comparison()
@@ -102,6 +150,7 @@ class Connection:
 
     def __init__(self, tools: Tools, node: OurNode, comparison: Comparison) -> None:
         self.cid = tools.oracle.CID
+        self.base_ms = node.clock_ms
         self.is_refused_by_java = False
         self._keys = tools.oracle.KEY
         self._proto = tools.proto
@@ -133,6 +182,25 @@ class Connection:
         broker = self._node.image.brokers.get(broker_id)
         may_go = broker is not None and (broker.is_fenced or broker.in_controlled_shutdown)
         return self.is_refused_by_java and may_go
+
+    def pass_time(self, steps: int) -> None:
+        """Let so much time pass, and what is due be done."""
+        first = self._node.raft.end_offset
+        for move_ms in MOVES_MS * steps:
+            trio.from_thread.run(self._move, move_ms)
+        self._forget_offsets(first)
+
+    def move(self, move_ms: int) -> None:
+        """Let time pass at once, and then what is due be done."""
+        trio.from_thread.run(self._move, move_ms)
+
+    def published(self, end: int) -> None:
+        """Everything that is committed is known."""
+
+    async def _move(self, move_ms: int) -> None:
+        self._node.clock_ms += move_ms
+        self._node.controller._notify()
+        await trio.testing.wait_all_tasks_blocked()
 
     def restart(self) -> None:
         """Let the controller end and start again."""

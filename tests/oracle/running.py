@@ -17,6 +17,9 @@ from tests.oracle.shared_scripts import Tools
 # What scripts are about. Each module makes them, and runs them at both controllers.
 KINDS: dict[str, ModuleType] = {"brokers": brokers, "administrators": administrators}
 
+# Of one script in so many, a controller of Kafka starts from a snapshot in the middle of the log.
+_FROM_SNAPSHOT = 4
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -58,6 +61,9 @@ class Runner:
         comparison = self.compare(kind, script)
         log = comparison.log
         faults = self.faults(kind, log) + snapshots.differences(self._java.images, log)
+        if seed % _FROM_SNAPSHOT == 0 and (cut := snapshots.cut(log)):
+            found = self._java.faults(log, KINDS[kind].PROPERTIES, cut)
+            faults += [f"from the snapshot at {cut.end.offset}: {fault}" for fault in found]
         return Outcome(kind, seed, comparison, faults)
 
     def faults(self, kind: str, log: bytes) -> list[str]:

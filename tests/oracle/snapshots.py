@@ -7,6 +7,7 @@ with the rest of the log, would write the same snapshot at the end.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from kraftwire.controller.cluster import ELR_VERSION
 from kraftwire.controller.image import MetadataImage
@@ -21,14 +22,36 @@ from tests.support.node_stub import raw_batch
 _REMOVAL = "RemoveUserScramCredentialRecord"
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A log as a snapshot that ends somewhere in it, and the batches that follow."""
+
+    end: OffsetAndEpoch
+    snapshot: list[bytes]
+    rest: bytes
+
+
+def cut(log: bytes) -> Cut | None:
+    """Return a log with a snapshot of ours until its middle, if one can be made there."""
+    batches = _batches(log)
+    middle = len(batches) // 2
+    image = MetadataImage()
+    _replay(image, batches[:middle])
+    if not _is_whole(image):
+        return None
+    end = OffsetAndEpoch(image.next_offset, batches[middle - 1].partition_leader_epoch)
+    rest = b"".join(bytes(batch.raw) for batch in batches[middle:])
+    return Cut(end, list(image.freeze()), rest)
+
+
 def differences(peer: JavaPeer, log: bytes) -> list[str]:
     """Return how the images of a log differ, if they do. `peer` has Kafka's images."""
-    batches = [batch for batch in read_batches(log) if isinstance(batch, RecordBatch)]
+    batches = _batches(log)
     middle = len(batches) // 2
     first = MetadataImage()
     _replay(first, batches[:middle])
-    if first.metadata_version is None or first.transaction_offset >= 0:
-        return []  # no snapshot can be made yet
+    if not _is_whole(first):
+        return []
     snapshot = list(first.freeze())
     loaded = MetadataImage.load(OffsetAndEpoch(first.next_offset, 1), [raw_batch(snapshot, 0)])
     _replay(loaded, batches[middle:])
@@ -53,6 +76,15 @@ def differences(peer: JavaPeer, log: bytes) -> list[str]:
         for name, records in said.items()
         for record in sorted(everything - records)
     ]
+
+
+def _batches(log: bytes) -> list[RecordBatch]:
+    return [batch for batch in read_batches(log) if isinstance(batch, RecordBatch)]
+
+
+def _is_whole(image: MetadataImage) -> bool:
+    """Return whether a snapshot can be made."""
+    return image.metadata_version is not None and image.transaction_offset < 0
 
 
 def _without_elr(line: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -131,6 +132,13 @@ def test_some_topics_are_refused() -> None:
     assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(3, 29), (4, 29)]
     assert verdict(request, 17, read).permitted is request
     assert verdict(FetchRequest(topics=[known]), 17).permitted is None
+
+
+def test_a_topic_without_a_name_needs_the_right_too() -> None:
+    """As with Kafka: nobody learns without it what is wrong with a name."""
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="")])
+    assert [topic.error_code for topic in refused(request, 7).topics] == [29]
+    assert verdict(request, 7, Access(Operation.CREATE, ResourceType.TOPIC, "")).permitted
 
 
 def test_refusals_join_the_answer() -> None:
