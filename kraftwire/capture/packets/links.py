@@ -224,8 +224,10 @@ class IpReader:
     def _tcp(self, stamp: Stamp, addresses: bytes, place: _Place) -> Segment | None:
         data, at, limit, end = place
         if at + _TCP_SIZE > min(limit, end):
-            self._health.truncated_packets += at + _TCP_SIZE <= end
-            self._health.count_skipped()
+            if at + _TCP_SIZE <= end:
+                self._health.truncated_packets += 1
+            else:
+                self._health.count_skipped()
             return None
         _, _, seq, ack, offset, flags = _TCP_HEADER(data, at)
         start = at + (offset >> 4) * 4

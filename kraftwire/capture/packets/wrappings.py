@@ -8,9 +8,9 @@ Source: RFC 7348, draft-ietf-nvo3-vxlan-gpe and draft-smith-vxlan-group-policy (
 (Geneve), RFC 2784, 2890, 2637 and 8086 (GRE), draft-foschiano-erspan, RFC 3032 and 7510 (MPLS), RFC
 2516 (PPPoE), RFC 1661 (PPP), RFC 2661 (L2TP), RFC 8300 (NSH), RFC 3378 (EtherIP), RFC 9300 (LISP),
 RFC 4380 (Teredo), draft-ietf-intarea-gue (GUE; FOU is Linux's, and has no header), RFC 6325
-(TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281 (GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.2, 802.5 and
-802.11, IEC 62439-3 (HSR, PRP), RFC 2427 (frame relay), RFC 4391 (InfiniBand), the headers of Linux
-for batman-adv, draft-davie-stt (STT); the link types of tcpdump.org.
+(TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281 (GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.1CB, 802.2,
+802.5 and 802.11, IEC 62439-3 (HSR, PRP), RFC 2427 (frame relay), RFC 4391 (InfiniBand), the headers
+of Linux for batman-adv, draft-davie-stt (STT); the link types of tcpdump.org.
 """
 
 from __future__ import annotations
@@ -339,6 +339,8 @@ def _tzsp(data: bytes, at: int, end: int, ports: _Ports) -> _Next | None:
 def _l2tp(data: bytes, at: int, end: int) -> _Next | None:
     """Read a data message of version 2: optional fields, then PPP."""
     (flags,) = _U16(data, at)
+    if flags & 0x800F == 3:  # only the two ends know what follows
+        return _Next("", 0, at)
     if flags & 0x800F != 2:
         return None
     after = at + 6 + 2 * bool(flags & 0x4000) + 4 * bool(flags & 0x0800)
@@ -382,6 +384,10 @@ _OVER_UDP: dict[int, tuple[str, _Step]] = {
     6080: ("GUE", _gue),
     6635: ("MPLS", _mpls),
 }
+
+
+def _fabric_path(_data: bytes, at: int, _end: int) -> _Next | None:
+    return _Next(_LINK, _ETHERNET, at + 2, "FabricPath")
 
 
 def _backbone(_data: bytes, at: int, _end: int) -> _Next | None:
@@ -467,6 +473,19 @@ def _frame_relay(data: bytes, at: int, end: int) -> _Next | None:
 
 
 _PADDED_SNAP = b"\x03\x00\x80"
+
+
+def _prism(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a header of a wireless driver, which has its length in the order of the host."""
+    if at + 8 > end:
+        return None
+    size = min(struct.unpack_from("<I", data, at + 4)[0], _U32(data, at + 4)[0])
+    return _Next(_LINK, _WIRELESS, at + size)
+
+
+def _symantec(data: bytes, at: int, end: int) -> _Next | None:
+    """Read the header of a firewall: an address, a protocol of Ethernet, 36 bytes more."""
+    return _Next(_ETHER, _U16(data, at + 6)[0], at + 44) if at + 44 <= end else None
 
 
 def _radio(data: bytes, at: int, end: int) -> _Next | None:
@@ -560,6 +579,7 @@ _STEPS: dict[tuple[str, int], _Step] = {
     (_LINK, 14): _skip(0),
     (_LINK, 50): _ppp,
     (_LINK, 51): _pppoe,
+    (_LINK, 99): _symantec,
     (_LINK, 100): _llc_after(0),
     (_LINK, 101): _skip(0),
     (_LINK, 104): _cisco_hdlc,
@@ -569,9 +589,12 @@ _STEPS: dict[tuple[str, int], _Step] = {
     (_LINK, 109): _skip(12),
     (_LINK, 113): _cooked,
     (_LINK, 117): _pflog,
+    (_LINK, 119): _prism,
     (_LINK, 122): _llc_after(16),
     (_LINK, 123): _llc_after(4),
     (_LINK, 127): _radio,
+    (_LINK, 138): _tag(16),
+    (_LINK, 163): _prism,
     (_LINK, 166): _ppp_of_daemon,
     (_LINK, 192): _ppi,
     (_LINK, 204): _ppp_of_daemon,
@@ -586,6 +609,8 @@ _STEPS: dict[tuple[str, int], _Step] = {
     (_ETHER, 0x88A8): _tag(2),
     (_ETHER, 0x9100): _tag(2),
     (_ETHER, 0x8926): _tag(4),
+    (_ETHER, 0xF1C1): _tag(4),
+    (_ETHER, 0x8903): _fabric_path,
     (_ETHER, 0x8909): _cisco_metadata,
     (_ETHER, 0x892F): _tag(4),
     (_ETHER, 0x88E5): _macsec,

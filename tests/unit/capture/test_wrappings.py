@@ -228,6 +228,20 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes], str]] = {
         127, lambda p: b"\0\0\x0c\0" + bytes(8) + _wireless(0x08, 2) + _SNAP + p, ""
     ),
     "infiniband": (242, lambda p: bytes(40) + b"\x08\0\0\0" + p, ""),
+    "prism": (
+        119,
+        lambda p: struct.pack("<II", 68, 144).ljust(144, b"\0") + _wireless(8, 2) + _SNAP + p,
+        "",
+    ),
+    "avs": (
+        163,
+        lambda p: struct.pack(">II", 1, 64).ljust(64, b"\0") + _wireless(8, 2) + _SNAP + p,
+        "",
+    ),
+    "ip over firewire": (138, lambda p: bytes(16) + b"\x08\0" + p, ""),
+    "symantec": (99, lambda p: bytes(6) + b"\x08\0" + bytes(36) + p, ""),
+    "redundancy tag": (1, lambda p: _MACS + b"\xf1\xc1\0\0\0\1\x08\0" + p, ""),
+    "fabricpath": (1, lambda p: _MACS + b"\x89\x03\0\1" + ethernet(p), "FabricPath"),
     "capwap": (1, _over_udp(5247, b"\0\x10\2\0\0\0\0\0"), "CAPWAP (UDP 5247)"),
     "hsr": (1, lambda p: _MACS + b"\x89\x2f\0\x4a\0\1\x08\0" + p, ""),
     "macsec": (
@@ -281,6 +295,7 @@ def _read(link: int, data: bytes) -> None:
         health.skipped_packets
         + sum(health.unopened.values())
         + sum(health.unsupported_links.values())
+        + (health.truncated_packets if segment is None else 0)
     )
     assert counted == (segment is None and not health.fragments)
 
@@ -355,6 +370,7 @@ CLOSED = {
     "MACsec": _ether(0x88E5, bytes(60)),
     "WireGuard (UDP 51820)": _ether(0x0800, _ipv4(17, _udp(51820, b"\4\0\0\0" + bytes(60)))),
     "CAPWAP (UDP 5247)": _ether(0x0800, _ipv4(17, _udp(5247, b"\0\x10\2\0" + bytes(60)))),
+    "L2TP (UDP 1701)": _ether(0x0800, _ipv4(17, _udp(1701, b"\0\3\0\0" + bytes(60)))),
     "HEP (UDP 9060)": _ether(0x0800, _ipv4(17, _udp(9060, b"HEP3" + bytes(60)))),
     "VXLAN (UDP 4789), MACsec": _ether(
         0x0800, _ipv4(17, _udp(4789, _VXLAN + _ether(0x88E5, bytes(60))))
