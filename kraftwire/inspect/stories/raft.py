@@ -431,7 +431,7 @@ _STATES = (FileKind.QUORUM_STATE, FileKind.LEADER_EPOCHS, FileKind.FLUSHED_OFFSE
 
 
 # Files that say something by being there.
-_NOTED = (FileKind.QUORUM_STATE, FileKind.LOG)
+_NOTED = (FileKind.QUORUM_STATE, FileKind.LOG, FileKind.SNAPSHOT)
 
 
 @dataclass(frozen=True, slots=True)

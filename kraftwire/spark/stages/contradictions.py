@@ -31,7 +31,9 @@ _FOUND_MAX = 1_000
 # What tables show in place of a secret; no rule looks at it.
 _HIDDEN = '"[redacted]"'
 
-_COLUMNS = ("source", "file", "position", "base_offset", "last_offset", "count", "records")
+_COLUMNS = (
+    "source", "file", "position", "base_offset", "last_offset", "count", "leader_epoch", "records",
+)  # fmt: skip
 
 _FOUND = Table(
     "contradictions",
@@ -40,6 +42,7 @@ _FOUND = Table(
         Column("file", "string", "its segment or snapshot"),
         Column("position", "bigint", "its batch there"),
         Column("time_ns", "bigint", "when it was written, nanoseconds since the epoch"),
+        Column("wrong_epoch", "int", "the leader epoch of its batch"),
         Column("wrong_offset", "bigint", "its offset"),
         Column("wrong_record", "string", "what it says"),
         Column("wrong_state", "string", "what the records before it say"),
@@ -102,6 +105,7 @@ class _FolderCheck:
                     "file": row["file"],
                     "position": row["position"],
                     "time_ns": record["time_ns"] or 0,
+                    "wrong_epoch": row["leader_epoch"],
                     "wrong_offset": contradiction.offset,
                     "wrong_record": contradiction.record,
                     "wrong_state": contradiction.state,

@@ -22,6 +22,7 @@ from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files, with_cluster
@@ -57,10 +58,12 @@ _COLUMNS = (
     "closed_by",
     "is_reset",
     "file_kind",
+    "is_whole",
     "state",
     "finding",
     "length",
     "end_offset",
+    "wrong_epoch",
     "wrong_offset",
     "wrong_record",
     "wrong_state",
@@ -119,12 +122,15 @@ def raft_timeline(tables: Tables) -> DataFrame:
 def _states(tables: Tables) -> DataFrame:
     """Return the state files of log directories and the names of others, before all else.
 
-    A snapshot without any batch stands for nothing.
+    A snapshot is whole if it has the record with which it ends.
     """
-    is_empty = (F.col("kind") == SNAPSHOT) & (F.col("kafka_bytes") == 0)
-    is_named = F.col("kind").isin(*_NAMED) & ~is_empty
+    is_named = F.col("kind").isin(*_NAMED)
     files = tables["files"].where(F.col("state").isNotNull() | is_named)
-    known = files.select("file", F.col("kind").alias("file_kind"), "state")
+    records = tables["metadata_records"].where(F.col("type") == SnapshotFooterRecord.NAME)
+    whole = records.select("file").distinct().withColumn("is_whole", F.lit(True))
+    known = files.join(F.broadcast(whole), "file", "left").select(
+        "file", F.col("kind").alias("file_kind"), "state", "is_whole"
+    )
     return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
 
 
@@ -228,12 +234,13 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
 
 def _on_contradiction(quorum: QuorumRows, row: dict[str, Any]) -> None:
     found = Contradiction(row["wrong_offset"], row["wrong_record"], row["wrong_state"])
-    quorum.on_contradiction(found, row["file"], row["position"], row["time_ns"])
+    place = row["file"], row["position"], row["time_ns"]
+    quorum.on_contradiction(found, *place, row["wrong_epoch"])
 
 
 def _on_file(quorum: QuorumRows, row: dict[str, Any]) -> None:
     if row["file_kind"] == SNAPSHOT:
-        quorum.on_snapshot(row["file"])
+        quorum.on_snapshot(row["file"], is_whole=row["is_whole"] or False)
         return
     kind = FileKind(row["file_kind"])
     if row["state"] is not None:

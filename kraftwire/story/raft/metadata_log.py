@@ -345,6 +345,8 @@ class MetadataLog:
     def _note_truncation(self, extent: Extent, time: float, end: int) -> None:
         offset, epoch = extent.base_offset, extent.epoch
         text = f"log is overwritten from offset {offset}: the records that were there are lost"
+        if extent.last_time is not None:
+            text = f"replaces records of an earlier epoch from offset {offset} on, of another log"
         details = {"offset": offset, "end": end}
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
             self.events.append(Event(time, "truncation", text, epoch, None, details))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
@@ -58,8 +59,9 @@ class _Directory:
 
     files: ReplicaFiles
     coverage: Coverage = field(default_factory=Coverage)
-    # The offsets in the names of segments.
+    # The offsets in the names of segments, and whether snapshots have an end.
     bases: set[int] = field(default_factory=set)
+    snapshots: dict[OffsetAndEpoch, bool] = field(default_factory=dict)
     # Epoch -> the leader in its LeaderChange record, and the offset of the record.
     leaders: dict[int, tuple[int, int]] = field(default_factory=dict)
     contradictions: list[str] = field(default_factory=list)
@@ -160,19 +162,21 @@ class ReplicasOnDisk:
             directory = self._of(file)
             if directory is not None and directory.files.election is None:
                 directory.files.election = {}
+        elif kind is FileKind.SNAPSHOT:
+            self.on_snapshot(file, is_whole=False)
         elif kind is FileKind.LOG:
             name, directory = parse_file_name(file.rpartition("/")[2]), self._of(file)
             if directory is not None and name.base_offset is not None and not name.state:
                 directory.bases.add(name.base_offset)
 
-    def on_snapshot(self, file: str) -> None:
-        """Add a snapshot file; its name is its id."""
+    def on_snapshot(self, file: str, *, is_whole: bool) -> None:
+        """Add a snapshot file, or that it has its end; its name is its id."""
         name = parse_file_name(file.rpartition("/")[2])
         if name.state or not name.base_offset or name.epoch is None:
             return  # unfinished or deleted, or what formatting writes: nothing of the log
         directory, id = self._of(file), OffsetAndEpoch(name.base_offset, name.epoch)
-        if directory is not None and id not in directory.files.snapshots:
-            directory.files.snapshots.append(id)
+        if directory is not None:
+            directory.snapshots[id] = is_whole or directory.snapshots.get(id, False)
 
     def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
         """Add a state file that says something of epochs."""
@@ -193,6 +197,7 @@ class ReplicasOnDisk:
         `voters` are the newest that are known, with their directory ids, empty where unknown.
         `unowned` are log directories that may be of another cluster.
         """
+        self._add_empty()
         directories = list(self._directories.values())
         for each in directories:
             self._complete(each)
@@ -225,6 +230,14 @@ class ReplicasOnDisk:
                     vote = each.node, voted
                 yield Evidence(_epoch(each), QUORUM_STATE, leader=_leader(each), vote=vote)
 
+    def _add_empty(self) -> None:
+        """Add the directories of nodes of which no file of a log was seen."""
+        seen = {folder.rpartition("/")[0] for folder in self._directories}
+        known = {self._owners[folder][0] for folder in seen & self._owners.keys()}
+        for folder, (node, _) in self._owners.items():
+            if folder not in seen and node is not None and node not in known:
+                self._of(f"{folder}/{METADATA_TOPIC}-0/")
+
     def _of(self, file: str) -> _Directory | None:
         folder = file.rpartition("/")[0] or "."
         known = self._directories.get(folder)
@@ -238,7 +251,9 @@ class ReplicasOnDisk:
             files.folder.rpartition("/")[0], (None, None)
         )
         files.refusal = self._refusals.get(files.folder.rpartition("/")[0])
-        files.snapshots.sort()
+        files.snapshots = sorted(id for id, is_whole in directory.snapshots.items() if is_whole)
+        for id in sorted(directory.snapshots.keys() - files.snapshots):
+            directory.add_contradiction(f"snapshot {id} has no end, so it stands for no record")
         files.unread = _without_torn_records(files.unread)
         files.missing = directory.coverage.missing
         files.contradiction = _contradiction(directory)
@@ -427,6 +442,7 @@ def _judge(ranked: list[_Directory]) -> None:
                 files.advice += f"; its records contradict each other {files.contradiction}"
                 files.advice += ": no controller leads with it, and Kafka's does not start on it"
             files.advice += "" if files.is_voter is False else _doubt(files)
+            files.advice += _identity_text(files, ranked)
 
 
 def _judge_damaged(files: ReplicaFiles) -> tuple[str, str]:
@@ -475,6 +491,18 @@ def _doubt(files: ReplicaFiles) -> str:
     return ""
 
 
+def _identity_text(files: ReplicaFiles, ranked: list[_Directory]) -> str:
+    """Return what must be known of whose directory it is, where there are several."""
+    if files.node is None:
+        return "; its meta.properties is not here, so its node is not known" * (len(ranked) > 1)
+    for one in ranked:
+        other = one.files
+        if other.node == files.node and other.directory_id != files.directory_id:
+            place = f"{other.folder} is another directory of node {files.node}"
+            return f"; {place}: start only one of them"
+    return ""
+
+
 def _is_same(one: ReplicaFiles, other: ReplicaFiles) -> bool:
     """Whether two directories are of the same replica, so that one is a copy."""
     return other.directory_id is not None and (one.node, one.directory_id) == (
@@ -499,13 +527,14 @@ def _compare(directory: _Directory, first: _Directory) -> None:
     files, furthest = directory.files, first.files
     if files.end is None or furthest.end is None:
         return
+    name = furthest.name if furthest.node != files.node else furthest.folder
     files.diverges_at = _divergence(directory, first)
     if files.diverges_at is not None:
         lost = files.end.offset - files.diverges_at
         files.verdict = "diverges"
         files.advice = (
             f"may be kept: {lost:,} records from offset {files.diverges_at} on are not in the log "
-            f"of {furthest.name}, and are removed when it follows"
+            f"of {name}, and are removed when it follows"
         )
     else:
         behind = max(0, furthest.end.offset - files.end.offset)

@@ -12,6 +12,7 @@ from kraftwire.decode.text import count_text, duration_text, listed, size_text, 
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.protocol.error_codes import error_name
@@ -26,7 +27,7 @@ from kraftwire.story.raft.voters import directory_text
 
 @dataclass(slots=True)
 class _Snapshot:
-    """A snapshot file; `digest` covers the checksums of its batches.
+    """A snapshot file; `digest` covers the checksums of its batches, `is_whole` if it has its end.
 
     `reached` is the time of the last record of the log in it, `written` the time when its header
     was made. Both are None where the file says 0, which stands for no time. `voters` maps ids to
@@ -41,6 +42,7 @@ class _Snapshot:
     records: int = 0
     size: int = 0
     digest: int = 0
+    is_whole: bool = False
 
     @property
     def id(self) -> OffsetAndEpoch:
@@ -98,6 +100,11 @@ class SnapshotFiles:
                 text = f"snapshot {current.name}: {event.text}"
                 self._contradictions.append(replace(event, text=text))
 
+    def is_whole(self, file: str) -> bool:
+        """Whether a snapshot file was read up to its end."""
+        known = self._files.get(file)
+        return known is not None and known.is_whole
+
     def times(self) -> Iterator[tuple[int, float]]:
         """Yield the epoch of each snapshot and the time of the last record in it."""
         for each in self._files.values():
@@ -135,7 +142,7 @@ class SnapshotFiles:
             first, id = same[0], parse_file_name(name)
             owners = [self._nodes.get(each.folder, each.folder) for each in same]
             node = owners[0] if len(same) == 1 and isinstance(owners[0], int) else None
-            remarks = [count_text(first.records, "record"), size_text(first.size)]
+            remarks = _remarks(first)
             text = f"writes {_label(name)}"
             if node is None:
                 text = f"{_label(name)} is written"
@@ -172,6 +179,8 @@ class SnapshotFiles:
             time_ms = message.last_contained_log_timestamp
             # An empty snapshot, which formatting writes, has no such time.
             current.reached = time_ms / 1000 if time_ms > 0 else place.time or None
+        elif isinstance(message, SnapshotFooterRecord):
+            current.is_whole = True
         elif isinstance(message, VotersRecord):
             current.voters = {
                 each.voter_id: directory_text(each.voter_directory_id) for each in message.voters
@@ -180,7 +189,7 @@ class SnapshotFiles:
 
 def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
     first, id = files[0], parse_file_name(name)
-    remarks = [count_text(first.records, "record"), size_text(first.size)]
+    remarks = _remarks(first)
     if first.voters:
         remarks.append(f"voters {listed(sorted(first.voters))}")
     if len(files) > 1:
@@ -194,6 +203,11 @@ def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
     }
     text = with_remarks(f"{_label(name)} reaches to here", remarks)
     return Event(first.reached or start, "snapshot-file", text, id.epoch, None, details)
+
+
+def _remarks(snapshot: _Snapshot) -> list[str]:
+    end = [] if snapshot.is_whole else ["without its end"]
+    return [count_text(snapshot.records, "record"), size_text(snapshot.size), *end]
 
 
 def _label(name: str) -> str:

@@ -184,11 +184,11 @@ class QuorumRows:
             self._timeline.on_finding(finding, end_offset)
 
     def on_contradiction(
-        self, found: Contradiction, file: str, position: int, time_ns: int
+        self, found: Contradiction, file: str, position: int, time_ns: int, epoch: int
     ) -> None:
         """Add a record of a log file, in the batch at a position, that contradicts others."""
         self._timeline.on_contradiction(file, found.offset)
-        event = contradiction_event(found, time_ns / _SECOND_NS, None)
+        event = contradiction_event(found, time_ns / _SECOND_NS, epoch)
         name = parse_file_name(file.rpartition("/")[2])
         if name.suffix == "checkpoint":
             event = replace(event, text=f"snapshot {name.stem}: {event.text}")
@@ -196,9 +196,9 @@ class QuorumRows:
         if len(self._wrong) < RAFT_EVENT_COUNT_MAX:
             self._wrong.setdefault(found, located)
 
-    def on_snapshot(self, file: str) -> None:
-        """Add a snapshot by its name."""
-        self._timeline.on_snapshot_name(file)
+    def on_snapshot(self, file: str, *, is_whole: bool) -> None:
+        """Add a snapshot by its name, and whether it has its end."""
+        self._timeline.on_snapshot_name(file, is_whole=is_whole)
 
     def on_ending(self, ending: Ending, file: str, position: int) -> None:
         """Add the end of a connection, and the place where it is seen.

@@ -147,17 +147,17 @@ class Timeline:
     ) -> None:
         """Add a batch of a snapshot file."""
         self._note_batch(batch)
-        self._files.on_snapshot(file)
         self._snapshots.on_batch(file, batch, contradictions)
+        self._files.on_snapshot(file, is_whole=self._snapshots.is_whole(file))
         self._note_contradictions(file, contradictions)
 
     def on_contradiction(self, file: str, offset: int) -> None:
         """Note a record of a log file that contradicts those before it."""
         self._files.on_contradiction(file, offset)
 
-    def on_snapshot_name(self, file: str) -> None:
-        """Add a snapshot file of which only the name is known."""
-        self._files.on_snapshot(file)
+    def on_snapshot_name(self, file: str, *, is_whole: bool) -> None:
+        """Add a snapshot file by its name, and whether it has its end."""
+        self._files.on_snapshot(file, is_whole=is_whole)
 
     def on_file(self, file: str, kind: FileKind) -> None:
         """Note that there is a file next to a metadata log. Order: before what is read of it."""

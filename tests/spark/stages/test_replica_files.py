@@ -124,7 +124,7 @@ def _flipped(path: Path, at: int) -> None:
 
 _NAMES = (
     "sound", "torn", "cut", "zeros", "noise", "inside", "damaged", "unvoted", "unreadable", "gap",
-    "lost", "emptied", "leftover", "prefix", "behind a snapshot",
+    "lost", "emptied", "leftover", "prefix", "behind a snapshot", "behind its begin",
 )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _strange_directories(folder: Path) -> list[Path]:
         log.idle(1, 4)
         if name == "gap":
             log.skip(7)
-        if name in ("prefix", "behind a snapshot"):
+        if name in ("prefix", "behind a snapshot", "behind its begin"):
             log = LogMaker(offset=50)
         log.idle(1, 4)
         if name in ("lost", "emptied"):
@@ -158,6 +158,8 @@ def _strange_directories(folder: Path) -> list[Path]:
     # A segment that is being deleted is no part of the log, and an empty snapshot covers nothing.
     (folder / "leftover" / NAME / f"{first}.deleted").write_bytes(b"noise" * 40)
     write_snapshot(folder / "behind a snapshot" / NAME, SOUND, 52)
+    path = write_snapshot(folder / "behind its begin" / NAME, SOUND, 52)
+    path.write_bytes(path.read_bytes()[:-75])  # without the last batch
     (folder / "prefix" / NAME / f"{50:020}-{1:010}.checkpoint").touch()
     path = folder / "noise" / NAME / first
     path.write_bytes(path.read_bytes() + b"noise" * 40)

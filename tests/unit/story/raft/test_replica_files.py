@@ -15,6 +15,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, open_source, walk
 from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
 from tests.support.log_directories import CLUSTER, START_MS, LogMaker, write_directory
+from tests.support.metadata_files import SOUND, write_snapshot
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs" / "controller"
 START = START_MS / 1000
@@ -640,3 +641,55 @@ def test_a_folder_is_told_from_inside(
     monkeypatch.chdir(write_directory(tmp_path / "a", _whole(), election=(2, 2, 2)))
     assert main(["story", "raft", ".", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cluster"] == CLUSTER
+
+
+@pytest.mark.parametrize("size", [0, 312])
+def test_a_snapshot_without_its_end_stands_for_nothing(tmp_path: Path, size: int) -> None:
+    """A start does not read it, so what was deleted of the log is missing."""
+    log = LogMaker(offset=500)
+    log.leader(3, 2)
+    log.idle(3, 10)
+    folder = write_directory(tmp_path / "a", log, election=(3, 2, 2))
+    snapshot = write_snapshot(folder / "__cluster_metadata-0", SOUND, 505, 3)
+    assert _story(folder)["directories"][0]["advice"] == "lacks no record"
+    snapshot.write_bytes(snapshot.read_bytes()[:size])
+    story = _story(folder)
+    (directory,) = story["directories"]
+    assert directory["missing"] == [{"first": 0, "last": 499}]
+    (text,) = story["contradictions"]
+    assert text.endswith("snapshot 505-3 has no end, so it stands for no record")
+    assert ("without its end" in _text(folder)) == bool(size)
+
+
+def test_two_directories_of_a_node_are_told_apart(tmp_path: Path) -> None:
+    """A disk that was replaced: only one of them may start."""
+    folders = [
+        write_directory(tmp_path / name, _whole(length=length), election=(2, 2, 2))
+        for name, length in (("old", 10), ("new", 12))
+    ]
+    meta = folders[0] / "meta.properties"
+    meta.write_text(meta.read_text().replace("directory-of-node", "another-dir-of-id"))
+    new, old = (each["advice"] for each in _story(*folders)["directories"])
+    places = [f"{folder}/__cluster_metadata-0" for folder in folders]
+    assert new.endswith(f"; {places[0]} is another directory of node 1: start only one of them")
+    assert f"are not in the log of {places[1]}, and are removed" in old
+
+
+def test_the_directory_of_a_node_without_a_log_is_listed(tmp_path: Path) -> None:
+    """It was formatted again, or its log is on another disk: somebody has to know."""
+    folders = [
+        write_directory(tmp_path / str(node), _whole(), node=node, election=(2, 2, 2))
+        for node in (1, 2, 3)
+    ]
+    shutil.rmtree(folders[2] / "__cluster_metadata-0")
+    assert _verdicts(_story(*folders)) == [(1, "furthest"), (2, "furthest"), (3, "empty")]
+
+
+def test_two_quorum_states_that_name_different_leaders_are_reported_once(tmp_path: Path) -> None:
+    """Not as a contradiction of a file with itself too."""
+    folders = [
+        write_directory(tmp_path / str(node), _whole(), node=node, election=(5, node, node))
+        for node in (1, 2)
+    ]
+    (text,) = _story(*folders)["contradictions"]
+    assert text == "quorum-state of node 1 says that 1 leads epoch 5, that of node 2 says 2"
