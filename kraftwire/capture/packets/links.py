@@ -190,6 +190,7 @@ class IpReader:
         found = find_in_stt(data, at, limit) if not offset else None
         if found is None and key not in self._fragments:
             return None
+        self._health.truncated_packets -= bool(piece.missing)  # what is inside counts
         if piece.size + piece.missing < size:
             is_last = offset + piece.size == size
             data = self._join(key, offset, data[at:limit], not is_last) or b""
