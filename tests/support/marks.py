@@ -50,7 +50,6 @@ MARKS: dict[str, tuple[str, ...]] = {
     "unit/inspect/test_merged": ("portable", "slow"),
     "unit/inspect/test_rotated": ("portable", "slow"),
     "unit/inspect/test_stats": ("portable", "slow"),
-    "unit/log/test_flush_in_thread": ("slow",),
     "unit/node/test_logins": ("slow",),
     "unit/node/test_perf": ("slow",),
     "unit/protocol/test_pcapng": ("slow",),

@@ -145,6 +145,7 @@ def test_an_append_at_any_moment_of_a_flush_is_left_to_the_next_one(
         assert _after_power_loss(files) == 5 + count, number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epoch", [1, 2])
 @pytest.mark.parametrize("count", [2, 6], ids=["in the segment", "in the next one"])
 def test_a_flush_at_any_moment_of_an_append_covers_what_it_reports(
