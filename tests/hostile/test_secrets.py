@@ -249,6 +249,40 @@ def test_records_of_a_topic_id_that_nobody_has_named(
     assert "Fetch" in _read(path, view, capfd) or "raft" in view
 
 
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+@pytest.mark.parametrize(
+    "name", ["CreateTopics", "DescribeConfigs", "IncrementalAlterConfigs", "SaslAuthenticate"]
+)
+def test_a_response_that_is_paired_with_the_request_of_another_api(
+    name: str, view: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong correlation id must not show what the right one hides."""
+    config: dict[str, Any] = {
+        "name": "sasl.jaas.config", "value": SECRET.decode(), "readOnly": False,
+        "configSource": 5, "isSensitive": False,
+    }  # fmt: skip
+    described = config | {"synonyms": [], "configType": 0, "documentation": None}
+    text = f"Invalid value {SECRET.decode()} for configuration sasl.jaas.config: no such module"
+    told = {"errorCode": 40, "errorMessage": text, "resourceType": 4, "resourceName": "1"}
+    bodies: dict[str, tuple[int, dict[str, Any]]] = {
+        "CreateTopics": (5, {"throttleTimeMs": 0, "topics": [
+            {"name": "t", "errorCode": 0, "errorMessage": None, "numPartitions": 1,
+             "replicationFactor": 1, "configs": [config]}]}),
+        "DescribeConfigs": (4, {"throttleTimeMs": 0, "results": [
+            told | {"errorCode": 0, "errorMessage": None, "configs": [described]}]}),
+        "IncrementalAlterConfigs": (1, {"throttleTimeMs": 0, "responses": [told]}),
+        "SaslAuthenticate": (1, {"errorCode": 0, "errorMessage": None, "sessionLifetimeMs": 0,
+                                 "authBytes": base64.b64encode(SECRET).decode()}),
+    }  # fmt: skip
+    version, body = bodies[name]
+    asked = request("Metadata", 1, messages.find("MetadataRequest")())
+    session = Session().open().client(frame(asked))
+    session.server(frame(response(name, version, body)))
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap_of(session.close().segments))
+    assert "Metadata" in _read(path, view, capfd) or "raft" in view
+
+
 def test_records_of_users_stay_as_they_are() -> None:
     """Keys of records are not configuration, and values rarely begin like a secret."""
     rows = [

@@ -41,6 +41,7 @@ from kraftwire.decode.body.secrets import (
     SECRET_HEADS,
     has_secret_records,
     holds_secrets,
+    may_be_secret,
     may_carry_secrets,
     redact,
     redact_carried,
@@ -238,8 +239,11 @@ class PayloadView:
         if payload.body is None:
             # A response without a request, or bytes that are not a header, may belong to a login.
             is_unknown = payload.api_key is None or payload.header is None or payload.is_secret
-            return is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data)
-        return holds_secrets(payload.name) or bool(self.nested.secret_paths)
+            if is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data):
+                return True
+        elif holds_secrets(payload.name) or self.nested.secret_paths:
+            return True
+        return _may_be_of_another(payload)
 
     @lazy
     def _json(self) -> tuple[dict[str, Any] | None, list[str]]:
@@ -319,6 +323,14 @@ class PayloadView:
         }
 
 
+def _may_be_of_another(payload: Payload) -> bool:
+    """Whether a response, which may belong to another request than that of its number, may have a
+    secret in bytes that were not decoded."""
+    if payload.is_request or payload.end >= len(payload.data):
+        return False
+    return may_be_secret(payload.data, payload.end)
+
+
 def _may_be_metadata(data: bytes) -> bool:
     """Whether records of the metadata log may be in a payload that was not decoded."""
     if METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data:
@@ -377,7 +389,9 @@ def hidden_ranges(view: PayloadView) -> list[ByteRange]:
     paths = set(view.secret_paths)
     if paths:
         ranges += _fields_at(view.part.root, paths)
-    if holds_secrets(payload.name) and payload.end < len(payload.data):
+    if payload.end < len(payload.data) and (
+        holds_secrets(payload.name) or _may_be_of_another(payload)
+    ):
         ranges.append((payload.end, len(payload.data)))
     return sorted(ranges)
 

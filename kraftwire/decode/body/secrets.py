@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kraftwire import messages
@@ -109,6 +109,21 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 }
 
 
+_NAME = re.compile(r"[\w.-]+")
+_NEAR_BYTES = 1024 * 1024
+
+
+def may_be_secret(content: bytes, at: int = 0) -> bool:
+    """Whether bytes that were not decoded name something secret, or hold it.
+
+    Of many what lies near the position of which something is shown.
+    """
+    near = content[max(0, at - _NEAR_BYTES) : at + _NEAR_BYTES]
+    text = near.decode("latin-1")
+    names = (match[0] for match in _NAME.finditer(text))
+    return is_secret_value(text) or any(map(is_secret_config, names))
+
+
 def holds_secrets(name: str) -> bool:
     """Whether a message or record of this name can hold a secret."""
     return name in _RULES
@@ -148,18 +163,22 @@ def is_damaged_token_response(payload: bytes) -> bool:
 
 
 def token_response_in(payload: bytes) -> str:
-    """Return the name of the delegation token response that a payload is as a whole, or "".
+    """Return the name of the response with a token, of delegation or of a login, that a payload is
+    as a whole, or "".
 
     For responses that do not fit the request they are paired with: damage, or a wrong correlation
     id, must not show the token.
     """
-    return _token_response(payload, len(payload), len(payload))
+    names = (*_TOKEN_RESPONSES, "SaslAuthenticateResponse")
+    return _token_response(payload, len(payload), len(payload), names)
 
 
-def _token_response(payload: bytes, first_end: int, last_end: int) -> str:
-    """Return the name of the delegation token response that a payload begins with and that ends in
-    a range of positions, or ""."""
-    for name in _TOKEN_RESPONSES:
+def _token_response(
+    payload: bytes, first_end: int, last_end: int, names: Iterable[str] = _TOKEN_RESPONSES
+) -> str:
+    """Return the name of the response that a payload begins with and that ends in a range of
+    positions, or ""."""
+    for name in names:
         cls = messages.find(name)
         for version in range(cls.VERSIONS.low, cls.VERSIONS.high + 1):
             start = _RESPONSE_HEADER_SIZE

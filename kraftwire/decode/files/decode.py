@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from kraftwire.decode.body.secrets import may_be_secret
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
 from kraftwire.decode.files.foreign_formats import conversion_hint
 from kraftwire.decode.files.index_check import index_checker
@@ -18,7 +19,6 @@ from kraftwire.decode.files.state import (
     STATE_KINDS,
     StateFile,
     hide_unknown,
-    may_be_secret,
     parse_producer_snapshot,
     parse_state,
     state_bytes_max,

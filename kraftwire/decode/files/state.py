@@ -28,7 +28,6 @@ from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.properties import parse_properties
-from kraftwire.security.secret_names import is_secret_config, is_secret_value
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded
@@ -286,8 +285,6 @@ _KNOWN = {
     FileKind.PARTITION_METADATA: frozenset({"version", "topic_id"}),
     FileKind.CLEAN_SHUTDOWN: frozenset({"version", "brokerEpoch"}),
 }
-_NAME = re.compile(r"[\w.-]+")
-_NEAR_BYTES = SMALL_FILE_BYTES_MAX
 
 
 def hide_unknown(kind: FileKind, state: StateFile) -> bool:
@@ -297,17 +294,6 @@ def hide_unknown(kind: FileKind, state: StateFile) -> bool:
     for key in found:
         state.data[key] = REDACTED
     return bool(found)
-
-
-def may_be_secret(content: bytes, at: int = 0) -> bool:
-    """Whether a file that could not be read names something secret, or holds it.
-
-    Of a long one what lies near the position of which something is shown.
-    """
-    near = content[max(0, at - _NEAR_BYTES) : at + _NEAR_BYTES]
-    text = near.decode("latin-1")
-    names = (match[0] for match in _NAME.finditer(text))
-    return is_secret_value(text) or any(map(is_secret_config, names))
 
 
 _VERSION = struct.Struct(">h")
