@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -77,6 +78,9 @@ KAFKA = Release(
 )
 
 
+_SMALL_HEAP = "-Xmx256m -Xms64m"
+
+
 def cache_folder() -> Path:
     """Return the folder for what can be made again, of the user who runs this."""
     given = os.environ.get("XDG_CACHE_HOME", "")
@@ -86,6 +90,20 @@ def cache_folder() -> Path:
 def java() -> str:
     """Return the program java. Raises: JavaMissingError."""
     return _program("java", "brokers of Kafka need Java 17 or later")
+
+
+def java_options() -> list[str]:
+    """Return the environment's options for the brokers' Java, as Kafka's scripts take them, too.
+
+    Raises: UsageError for quotes that do not end.
+    """
+    found = []
+    for name, default in (("KAFKA_HEAP_OPTS", _SMALL_HEAP), ("KAFKA_OPTS", "")):
+        try:
+            found += shlex.split(os.environ.get(name, default))
+        except ValueError as error:
+            raise UsageError(f"{name} of the environment is no list of options: {error}") from error
+    return found
 
 
 def _program(name: str, why: str) -> str:
@@ -110,6 +128,7 @@ def kafka_jars(given: Path | None, on_file: OnFile = lambda _: None) -> Path:
     UsageError, StorageError.
     """
     java()
+    java_options()
     named = os.environ.get("KRAFTWIRE_KAFKA", "")
     if given is None and not named:
         return fetch(KAFKA, cache_folder(), on_file)

@@ -6,8 +6,6 @@ listeners are on loopback.
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 import time
 from collections import deque
@@ -22,7 +20,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
 from kraftwire.log.uuids import random_uuid
 from kraftwire.properties import escape_property
-from kraftwire.testing.cluster.kafka import java, release_in
+from kraftwire.testing.cluster.kafka import java, java_options, release_in
 from kraftwire.testing.cluster.log4j import logging_options, write_logging
 from kraftwire.testing.cluster.processes import Process, start
 from kraftwire.testing.ports import free_ports
@@ -38,9 +36,6 @@ _STOP_S = 20.0
 # The line that a node prints once it serves.
 _READY = {"controller": "ready node=", "broker": "Kafka Server started"}
 
-# Kafka's scripts take these from the environment, too.
-_HEAP = ("KAFKA_HEAP_OPTS", "-Xmx256m -Xms64m")
-_JVM = ("KAFKA_OPTS", "")
 _JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # A broker that shares a machine with others.
@@ -206,9 +201,8 @@ class ClusterFiles:
             return [sys.executable, "-m", "kraftwire", "node", "start", "--config", config]
         assert self.jars is not None
         place = self.place(node.id)
-        options = [word for name in (_HEAP, _JVM) for word in shlex.split(os.environ.get(*name))]
         return [
-            java(), *options, *_JAVA_OPTIONS, *logging_options(place),
+            java(), *java_options(), *_JAVA_OPTIONS, *logging_options(place),
             "-cp", str(self.jars / "*"), "kafka.Kafka", config,
         ]  # fmt: skip
 

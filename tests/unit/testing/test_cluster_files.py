@@ -99,6 +99,22 @@ def bootstrap_of(files: ClusterFiles) -> set[str]:
     }
 
 
+def test_options_for_java_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Kafka's scripts take them; quotes that do not end are told before anything is made."""
+    (tmp_path / "kafka_2.13-4.3.1.jar").touch()
+    (tmp_path / "java").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("KAFKA_HEAP_OPTS", "-Xmx1g")
+    monkeypatch.setenv("KAFKA_OPTS", "-Da='b c' -Dd=e")
+    assert kafka.java_options() == ["-Xmx1g", "-Da=b c", "-Dd=e"]
+    assert kafka.kafka_jars(tmp_path) == tmp_path
+    monkeypatch.setenv("KAFKA_OPTS", '-Da="b')
+    with pytest.raises(UsageError, match="KAFKA_OPTS of the environment is no list of options"):
+        kafka.kafka_jars(tmp_path)
+
+
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     """Nothing is written into it, and nothing is removed from it."""
     (tmp_path / "thesis.tex").touch()
