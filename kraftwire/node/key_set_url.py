@@ -19,6 +19,7 @@ from kraftwire.node.logs import log
 from kraftwire.security.errors import NotKnownYet
 from kraftwire.security.jwks import KeyRefresh, KeySet, TokenChecks, UnknownKeyError
 from kraftwire.security.oauth import BearerToken
+from kraftwire.security.tls import TlsContext
 from kraftwire.transport.token_endpoint import fetched
 
 # Anybody can make up a key's name: for one that is not known, the set is fetched this seldom.
@@ -26,18 +27,23 @@ _UNKNOWN_SECONDS = 60.0
 
 
 class KeySetUrl:
-    """A key set at a URL. `start` runs a fetch, elsewhere than in the caller's thread."""
+    """A key set at a URL. `start` runs a fetch, elsewhere than in the caller's thread.
+
+    `tls` verifies the provider, None for the platform's authorities.
+    """
 
     def __init__(
         self,
         url: str,
         refresh: KeyRefresh,
+        tls: TlsContext | None = None,
         *,
         start: Callable[[Callable[[], None]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
         self._refresh = refresh
+        self._tls = tls
         self._start = start or _in_thread
         self._clock = clock
         self._keys: KeySet | None = None
@@ -68,7 +74,7 @@ class KeySetUrl:
 
     def _fetch(self) -> None:
         try:
-            self._keys = KeySet(fetched(urllib.request.Request(self._url)))
+            self._keys = KeySet(fetched(urllib.request.Request(self._url), self._tls))
             self._failures = 0
             log("debug", "key-set", url=self._url, keys=len(self._keys))
         except (OSError, ValueError, UsageError) as error:

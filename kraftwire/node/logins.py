@@ -221,7 +221,8 @@ def _maker(
         users = PlainUsers(entry)
         return lambda: PlainServer(users.password)
     if mechanism == OAUTHBEARER:
-        validate = _validator(entry, security.tokens)
+        place = security.settings.properties.place(_JAAS, OAUTHBEARER)
+        validate = _validator(entry, security.tokens, place)
         return lambda: OAuthServer(validate)
     if mechanism == GSSAPI:
         return _kerberos(entry, security.settings.properties)
@@ -249,22 +250,25 @@ def _kerberos(entry: JaasEntry, properties: Properties) -> Callable[[], Mechanis
     return lambda: KerberosServer(acceptors.next(), names.name)
 
 
-def _validator(entry: JaasEntry, tokens: SignedTokens | None) -> Callable[[str], BearerToken]:
+def _validator(
+    entry: JaasEntry, tokens: SignedTokens | None, place: str
+) -> Callable[[str], BearerToken]:
     """Return what decides about tokens. Raises: UsageError if there are no keys."""
     if tokens is None:
         unsecured = UnsecuredValidator.of(entry.options)
         return lambda token: unsecured.validate(token, time.time_ns() // 1_000_000)
-    checks, keys = tokens.checks, _keys(tokens)
+    checks, keys = tokens.checks, _keys(tokens, entry, place)
     return lambda token: keys.validate(token, checks, time.time_ns() // 1_000_000)
 
 
-def _keys(tokens: SignedTokens) -> KeySetFile | KeySetUrl:
+def _keys(tokens: SignedTokens, entry: JaasEntry, place: str) -> KeySetFile | KeySetUrl:
     if tokens.path:
         return KeySetFile(tokens.path)
     # A client of HTTP is loaded where a listener needs it.
     from kraftwire.node.key_set_url import KeySetUrl
+    from kraftwire.security.tls import provider_tls
 
-    return KeySetUrl(tokens.url, tokens.refresh)
+    return KeySetUrl(tokens.url, tokens.refresh, provider_tls(entry.options, place))
 
 
 class _UsersOfLog:

@@ -13,12 +13,12 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kraftwire.errors import UsageError
-from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.security.settings import SSL, Properties, SecuritySettings
 from kraftwire.security.stores import KeyEntry, read_key, read_roots
 
 _VERSIONS = {
@@ -91,6 +91,19 @@ def client_tls(settings: SecuritySettings) -> TlsContext:
         _show(context, key)
     shown, warnings = (key.chain[0], key.warnings) if key is not None else (None, ())
     return TlsContext(context, key is not None, roots is not None, suites, warnings, shown)
+
+
+def provider_tls(options: Mapping[str, str], place: str) -> TlsContext | None:
+    """Return how a provider of tokens or keys is verified: `ssl.*` among the options of a JAAS
+    entry; None for the platform's authorities.
+
+    Source: SEC-S43; `JaasOptionsUtils.getSslClientConfig`. Raises: UsageError for what cannot be
+    used.
+    """
+    found = {key: value for key, value in options.items() if key.startswith("ssl.")}
+    if not found:
+        return None
+    return client_tls(SecuritySettings(SSL, Properties.of(found, place)))
 
 
 def server_tls(settings: SecuritySettings) -> TlsContext:

@@ -169,7 +169,8 @@ def _kerberos(properties: Properties, entry: JaasEntry) -> Callable[[str], Crede
 
 def _endpoint(properties: Properties, entry: JaasEntry, url: str) -> TokenEndpoint:
     """Return an identity provider; the old options of the JAAS entry still count."""
-    # It loads an HTTP client, which other logins do not need.
+    # They load an HTTP client and TLS, which other logins do not need.
+    from kraftwire.security.tls import provider_tls
     from kraftwire.transport.token_endpoint import TokenEndpoint
 
     found = {}
@@ -179,8 +180,9 @@ def _endpoint(properties: Properties, entry: JaasEntry, url: str) -> TokenEndpoi
         if found[option] is None and option != "scope":
             raise properties.error(key, f"missing, and {_TOKEN_URL} needs it")
     place = properties.place(_TOKEN_URL)
+    tls = provider_tls(entry.options, properties.place(_JAAS, OAUTHBEARER))
     return TokenEndpoint(
-        url, found["clientId"] or "", found["clientSecret"] or "", found["scope"], place
+        url, found["clientId"] or "", found["clientSecret"] or "", found["scope"], place, tls
     )
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlencode, urlsplit
 
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.tls import TlsContext
 
 _SECONDS = 10.0
 _ANSWER_BYTES_MAX = 1024 * 1024
@@ -36,12 +37,14 @@ _PATIENCE_S = 10.0
 _PASSING_STATUS = (408, 429)
 
 
-def fetched(request: urllib.request.Request) -> bytes:
-    """Return what a provider answers; blocks for ten seconds at most.
+def fetched(request: urllib.request.Request, tls: TlsContext | None = None) -> bytes:
+    """Return what a provider answers; blocks for ten seconds at most. `tls` verifies it, None for
+    the platform's authorities.
 
     Raises: urllib.error.HTTPError, OSError, ValueError.
     """
-    opener = urllib.request.build_opener(_NoRedirects)
+    verified = urllib.request.HTTPSHandler(context=tls.context if tls is not None else None)
+    opener = urllib.request.build_opener(_NoRedirects, verified)
     try:
         with opener.open(request, timeout=_SECONDS) as response:
             content: bytes = response.read(_ANSWER_BYTES_MAX)
@@ -66,6 +69,7 @@ class TokenEndpoint:
     client_secret: str = field(repr=False)
     scope: str | None
     place: str
+    tls: TlsContext | None = None
     _token: str = field(default="", init=False, repr=False)
     _until: float = field(default=0.0, init=False)
     # When it failed first, until it gives a token; endless once it has given one.
@@ -100,7 +104,7 @@ class TokenEndpoint:
         body = urlencode(fields).encode()
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
-            content = fetched(request)
+            content = fetched(request, self.tls)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code >= 500 or error.code in _PASSING_STATUS:
@@ -111,6 +115,8 @@ class TokenEndpoint:
             if isinstance(reason, ssl.SSLCertVerificationError):
                 problem = f"the certificate of the endpoint: {reason.verify_message}"
                 raise self._refused(problem) from None
+            if isinstance(reason, ssl.SSLError) and reason.reason == "WRONG_VERSION_NUMBER":
+                raise self._refused("the endpoint speaks no TLS; is it http?") from None
             raise self._failed(str(getattr(reason, "strerror", None) or reason)) from None
         return self._parsed(content)
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from joserfc import jwk, jwt
@@ -14,6 +15,8 @@ from joserfc import jwk, jwt
 from kraftwire.node.key_set_url import KeySetUrl
 from kraftwire.security.errors import NotKnownYet
 from kraftwire.security.jwks import KeyRefresh, TokenChecks, UnknownKeyError
+from kraftwire.security.tls import provider_tls
+from tests.support.certificates import authority, identity, node_context, pem
 
 REFRESH = KeyRefresh(3_600_000, 100, 10_000)
 
@@ -143,3 +146,19 @@ def test_a_thread_fetches_unless_told_otherwise(provider: Provider) -> None:
             thread.join(30)
     assert provider.keys is not None
     assert name_of(keys, provider.keys[0]) == "alice"
+
+
+def test_a_provider_may_have_an_authority_of_its_own(provider: Provider, tmp_path: Path) -> None:
+    """The `ssl.*` options of the listener's JAAS entry name it."""
+    context = node_context(identity(), tmp_path)
+    provider.server.socket = context.wrap_socket(provider.server.socket, server_side=True)
+    url = provider.url.replace("http:", "https:")
+    authorities = pem(authority().certificate)
+    options = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities}
+    tls = provider_tls(options, "node.properties:3: sasl.jaas.config")
+    assert provider.keys is not None
+    (key,) = provider.keys
+    with pytest.raises(NotKnownYet):
+        name_of(KeySetUrl(url, REFRESH, start=lambda fetch: fetch()), key)
+    assert name_of(KeySetUrl(url, REFRESH, tls, start=lambda fetch: fetch()), key) == "alice"
+    assert provider_tls({"unsecuredLoginStringClaim_sub": "a"}, "") is None

@@ -18,13 +18,16 @@ from kraftwire.errors import ApiError, SecurityError, UsageError
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftwire.security.settings import Properties, client_settings
 from kraftwire.transport import token_endpoint
+from kraftwire.transport.login import Login, login_of
 from kraftwire.transport.token_endpoint import TokenEndpoint
 from kraftwire.wire.message import Message
 from tests.support.certificates import authority, identity, node_context, pem
 from tests.support.fake_node import METADATA, FakeNode, metadata
 
 SECRET = "not-to-be-shown"
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
 class Provider:
@@ -173,16 +176,47 @@ def test_an_endpoint_that_never_gave_a_token_is_given_up(
             known.token()
 
 
-def test_the_certificate_of_an_endpoint_is_final(provider: Provider, tmp_path: Path) -> None:
-    """No authority of the system has signed it."""
-    context = node_context(identity(), tmp_path)
+def _over_tls(provider: Provider, folder: Path) -> dict[str, str]:
+    """Let a provider speak TLS; returns the properties of a client that asks it."""
+    context = node_context(identity(), folder)
     provider.server.socket = context.wrap_socket(provider.server.socket, server_side=True)
-    endpoint = TokenEndpoint(
-        provider.url.replace("http:", "https:"), "me", SECRET, None, "here"
-    )
+    (folder / "ca.pem").write_text(pem(authority().certificate))
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": provider.url.replace("http:", "https:"),
+    }
+
+
+def _login(properties: dict[str, str], options: str) -> Login:
+    entry = f'{MODULE} required clientId="me" clientSecret="{SECRET}" {options};'
+    found = Properties.of({**properties, "sasl.jaas.config": entry}, "client")
+    login = login_of(client_settings(found))
+    assert login is not None
+    return login
+
+
+def test_an_authority_of_an_endpoint_is_an_option_of_the_jaas_entry(
+    provider: Provider, tmp_path: Path
+) -> None:
+    """As in Kafka; without it that of no system passes, and the secret is not sent."""
+    properties = _over_tls(provider, tmp_path)
     with pytest.raises(SecurityError, match="no token: the certificate of the endpoint: "):
-        endpoint.token()
+        _login(properties, "").begin("localhost", "me", None)
     assert provider.asked == []
+    trust = f'ssl.truststore.type=PEM ssl.truststore.location="{tmp_path}/ca.pem"'
+    _login(properties, trust).begin("localhost", "me", None)
+    assert len(provider.asked) == 1
+    place = "client: sasl.jaas.config: ssl.truststore.location: "
+    with pytest.raises(UsageError, match=f"^{place}.*/none"):
+        _login(properties, trust.replace("ca.pem", "none"))
+
+
+def test_an_endpoint_in_clear_is_no_https(provider: Provider) -> None:
+    """However often it is asked."""
+    url = provider.url.replace("http:", "https:")
+    with pytest.raises(SecurityError, match="the endpoint speaks no TLS"):
+        TokenEndpoint(url, "me", SECRET, None, "here").token()
 
 
 def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_path: Path) -> None:
@@ -198,13 +232,12 @@ def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_p
         17: lambda _: SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]),
         36: authenticate,
     }
-    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
     security = {
         "security.protocol": "SASL_SSL",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": pem(authority().certificate),
         "sasl.mechanism": "OAUTHBEARER",
-        "sasl.jaas.config": f'{module} required clientId="me" clientSecret="{SECRET}";',
+        "sasl.jaas.config": f'{MODULE} required clientId="me" clientSecret="{SECRET}";',
         "sasl.oauthbearer.token.endpoint.url": provider.url,
     }
     with FakeNode(answers, tls=node_context(identity(), tmp_path)) as node:
@@ -215,6 +248,6 @@ def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_p
     assert seen == [b"n,,\x01auth=Bearer header.claims.\x01\x01"] * 2
     assert len(provider.asked) == 1
     del security["sasl.jaas.config"]
-    security["sasl.jaas.config"] = f"{module} required;"
+    security["sasl.jaas.config"] = f"{MODULE} required;"
     with pytest.raises(UsageError, match=r"client\.credentials\.client\.id: missing"):
         Admin(bootstrap_servers="127.0.0.1:1", security=security)
