@@ -386,8 +386,10 @@ def _steps(
     sender = tools.sender(connection)
     tokens = TokenSender(sender)
     broker = tools.oracle.Broker(connection, 1)
+    is_changed = True
     for number, (name, version, *asked) in enumerate(script):
-        connection.published(offset)
+        if is_changed:
+            connection.published(offset)
         body, *way = asked
         sender.way, sender.principal = None, ANONYMOUS
         if way:
@@ -410,7 +412,7 @@ def _steps(
             # Scripts of brokers compare them.
             if record not in ("FeatureLevelRecord", "RegisterControllerRecord")
         ]
-        offset += len(found)
+        offset, is_changed = offset + len(found), bool(found)
         told = _plain(answer, {})
         if name in _IN_ORDER:
             told = {key: [_sorted(each) for each in told[key]] for key in _IN_ORDER[name]}

@@ -94,8 +94,6 @@ def _ask(connection: Any, kind: int, name: str) -> tuple[int, list[dict[str, Any
 def _plain(kind: int, topic: str, config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration without what differs on purpose."""
     left_out = {"Documentation"}
-    if kind == _BROKER:
-        left_out.add("ConfigType")
     if kind == _TOPIC and config["Name"] in _IN_UNITS:
         left_out.add("Synonyms")
         if (topic, config["Name"]) == _OTHER_ORIGIN:

@@ -36,9 +36,10 @@ class TokenSender:
         principal = Principal("User", body["principal"], body["by_token"])
         told = self._sender.forward(name, version, asked, principal)
         if told["ErrorCode"]:
-            # Ours names nobody to who has no right, and no time.
-            untold = _TIMES if told["ErrorCode"] not in _NO_RIGHT else told.keys() - {"ErrorCode"}
-            return {key: value for key, value in told.items() if key not in untold}
+            # Ours names nobody to who has no right, nor a time; it looks at rights first.
+            if told["ErrorCode"] in _NO_RIGHT:
+                return {"ErrorCode": _NO_RIGHT[0] if body["by_token"] else told["ErrorCode"]}
+            return {key: value for key, value in told.items() if key not in _TIMES}
         if told.get("TokenId"):
             self._ids.append(told.pop("TokenId"))
             self._hmacs.append(told.pop("Hmac"))

@@ -16,6 +16,7 @@ from typing import Any, Self
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.testing.ports import free_ports
 from tests.oracle.clusters import NEWEST_LEVEL, features_of
+from tests.oracle.java_log import JavaLog
 from tests.oracle.passing_time import MOVES_MS
 from tests.oracle.shared_scripts import Tools
 from tests.oracle.snapshots import Cut
@@ -97,6 +98,8 @@ class JavaControllers:
         registered itself, and the end of its log."""
         with self._started(b"", properties, level):
             connection = self._tools.oracle.Ctl(self._port)
+            connection.log = JavaLog(self._tools, self._port)
+            connection.dump = connection.log.dump
             connection.restart = partial(self._restart, connection)
             connection.pass_time = self._pass_time
             connection.in_time = self._in_time
@@ -107,6 +110,7 @@ class JavaControllers:
                 connection.base_ms = self._stand_still()
                 yield connection, end
             finally:
+                connection.log.close()
                 connection.c.close()
 
     def faults(
@@ -225,6 +229,7 @@ class JavaControllers:
         self._peer.ask([{"clock": "runs"}])
         self._until(lambda: self._leads(connection))
         before = registrations()
+        connection.log.close()
         connection.c.close()
         self._peer.ask([{"stop": True}, {"start": str(self._folder / "node.properties")}])
         connection.c = self._tools.oracle.Ctl(self._port).c

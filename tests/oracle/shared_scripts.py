@@ -44,6 +44,7 @@ class Tools:
             with mock.patch.multiple(sys, path=path, dont_write_bytecode=True):
                 self.fuzz: Any = importlib.import_module("ctlfuzz")
                 self.oracle: Any = importlib.import_module("oracle")
+                self.node: Any = importlib.import_module("node")
                 self.proto: Any = importlib.import_module("proto")
 
     def sender(self, connection: Any) -> Sender:
