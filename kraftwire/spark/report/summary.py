@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -107,10 +108,21 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
     return sum(row["end"] - row["start"] for row in found if row["node"] is None)
 
 
-def _gap(found: list[dict[str, Any]], traffic: Traffic) -> str:
+def _silent(context: Context) -> int:
+    """Return for how long logs show leaders that were silent and went on, in nanoseconds."""
+    rows = context.folder.rows("raft_timeline", ["kind", "details"])
+    found = [json.loads(row["details"]) for row in rows if row["kind"] == "silence"]
+    seconds = sum(each["seconds"] or 0 for each in found if each.get("seenIn") == "log")
+    return round(seconds * 1_000_000_000)
+
+
+def _gap(context: Context, found: list[dict[str, Any]], traffic: Traffic) -> str:
     without = _without_leader(found)
     if without:
         return f"{duration(without)} without one"
+    silent = _silent(context)
+    if silent:
+        return f"{duration(silent)} of silence"
     return "at no time without one" if traffic.count else "logs show no gaps"
 
 
@@ -126,7 +138,7 @@ def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
         (count(traffic.count), "exchanges", _rate(context, traffic)),
         (
             count(len(elected)) if elected else "–", "leaders",
-            _gap(found, traffic) if elected
+            _gap(context, found, traffic) if elected
             else "no quorum seen" if is_made("raft_timeline") else _NOT_MADE,
         ),
         (

@@ -100,6 +100,15 @@ def test_logs_alone_show_no_gaps(tmp_path: Path) -> None:
     assert "leaders 2 logs show no gaps" in words
 
 
+def test_logs_show_a_leader_that_was_silent(tmp_path: Path) -> None:
+    """It went on in its epoch, after two hours in which nobody led."""
+    common = {"node": "1", "cluster": "c", "epoch": 1, "time_ns": START}
+    details = json.dumps({"seconds": 7200, "wasLeader": True, "seenIn": "log"})
+    events = [{**common, "kind": "leader"}, {**common, "kind": "silence", "details": details}]
+    words = words_of(write(written(tmp_path, raft_timeline=events)))
+    assert "leaders 1 2 h 0 min of silence" in words
+
+
 def test_lag_of_groups_has_its_heading_without_rebalances(tmp_path: Path) -> None:
     """A capture that begins after the last rebalance has only commits."""
     quorum(tmp_path)
