@@ -60,7 +60,10 @@ def _survivor(survivor: Survivor) -> Iterator[str]:
     if not survivor.has_log:
         yield "    no metadata log"
         return
-    yield f"    log       offsets {log.start_offset} to {end.offset}, last epoch {end.epoch}"
+    offsets = f"offsets {log.start_offset} to {end.offset - 1}"
+    if log.start_offset == end.offset:
+        offsets = f"no record from offset {end.offset} on"
+    yield f"    log       {offsets}, last epoch {end.epoch}"
     if log.newest_timestamp >= 0:
         newest = datetime.fromtimestamp(log.newest_timestamp / 1000, UTC)
         yield f"    newest    record of {newest:%Y-%m-%d %H:%M:%S} UTC"

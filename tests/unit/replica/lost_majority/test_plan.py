@@ -220,7 +220,7 @@ def test_the_plan_tells_of_each_replica() -> None:
     lines = list(plan_lines(plan_recovery([read_survivor(node, files)])))
     assert lines[3:9] == [
         "  node 1, voter: /n1/__cluster_metadata-0",
-        "    log       offsets 0 to 10, last epoch 1",
+        "    log       offsets 0 to 9, last epoch 1",
         "    newest    record of 2023-11-14 22:13:20 UTC",
         "    snapshot  up to offset 7, epoch 1",
         "    flushed   offset 10",
