@@ -2,7 +2,7 @@
 
 Owns the changes, the questions, and what makes two answers comparable: without texts, in the order
 of the keys, without what kraftwire shows differently on purpose (C-CFG-16) or does not have, which
-are types of brokers' keys, Kafka's other properties and its loggers.
+are Kafka's other properties and its loggers.
 """
 
 from __future__ import annotations
