@@ -23,7 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "C-PCB-6, M2",
         Edit(
             "kraftwire.controller.partition_changes:_Change._elect",
-            "self._record.leader_recovery_state = RECOVERING",
+            'self._set("leader_recovery_state", RECOVERING)',
             "pass",
         ),
         _WORLD,
