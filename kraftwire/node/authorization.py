@@ -23,6 +23,8 @@ from kraftwire.security.principal import Principal
 from kraftwire.wire.message import Message
 
 _NOT_READY = Error(ErrorCode.UNKNOWN_SERVER_ERROR, "the authorizer has not loaded the ACLs yet")
+# There is no leader without this: controllers that are no super users refuse each other's votes.
+_ONLY_SUPER_USERS = "the ACLs are not loaded yet, so super.users alone are served"
 _PRODUCE = 0
 
 
@@ -75,7 +77,7 @@ class Authorization:
                 lambda topic_id: _topic_name(context, topic_id),
             )
         except _NotReady:
-            self._log_refusal(request, "everything", "the ACLs are not loaded yet")
+            self._log_refusal(request, "everything", _ONLY_SUPER_USERS)
             return refusal(
                 request.message, request.version, lambda _: _NOT_READY, rule.elements, _NOT_READY
             )

@@ -1,7 +1,8 @@
 """`ssl.principal.mapping.rules`: from the name in a certificate to the name of a principal.
 
 Rule SEC-T24. Source: `SslPrincipalMapper`. Patterns are Java's; what Python's `re` would read in
-another way is refused, so that a rule never lets in whom Kafka would not.
+another way is refused, so that a rule never lets in whom Kafka would not. So is a reference to a
+group that does not exist: Kafka makes one principal, named `$2`, of all who come by such a rule.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ _ESCAPED = r"(?:\\.|[^\\/])*"
 _RULE = rf"(DEFAULT)|RULE:({_ESCAPED})/({_ESCAPED})/([LU]?).*?|(.*?)"
 _SPLITTER = re.compile(rf"\s*({_RULE})\s*(,\s*|$)", re.ASCII)
 _PARSER = re.compile(_RULE, re.ASCII)
-
-_BACK_REFERENCE = re.compile(r"\$(\d+)", re.ASCII)
-_DIGITS_MAX = 9
 
 
 class NoRuleError(UsageError):
@@ -57,9 +55,7 @@ class PrincipalMapper:
             if match[1] is not None:
                 self._rules.append(_Rule())
             elif match[2] is not None:
-                pattern = compiled(match[2])
-                text = _with_literal_references(match[3], pattern.groups)
-                self._rules.append(_Rule(Replacement(text, pattern), match[4]))
+                self._rules.append(_Rule(Replacement(match[3], compiled(match[2])), match[4]))
 
     def name(self, distinguished_name: str) -> str:
         """Return the principal's name for the name in a certificate. Raises: NoRuleError."""
@@ -74,24 +70,3 @@ class PrincipalMapper:
 
 # What Java's String.trim removes.
 _BLANKS = "".join(map(chr, range(33)))
-
-
-def _with_literal_references(text: str, groups: int) -> str:
-    """Escape references to groups that do not exist, exactly as Kafka does.
-
-    Kafka's positions are those of the text before it was escaped, so that a second such reference
-    is escaped at the wrong place.
-    """
-    value = text
-    for match in _BACK_REFERENCE.finditer(text) if groups else ():
-        if match[1].startswith("0"):
-            continue
-        if len(match[1]) > _DIGITS_MAX:
-            raise UsageError(f"replacement {text!r}: $ does not name a group of the pattern")
-        index = int(match[1])
-        while index > groups and index >= 10:
-            index //= 10
-        if index > groups:
-            start = match.start()
-            value = f"{value[:start]}\\{value[start:]}"
-    return value

@@ -46,6 +46,7 @@ def test_rules(rules: str, name: str | None) -> None:
         "RULE:(a)/$x/",
         "RULE:(a)/${b}/",
         "RULE:(a)/$99999999999/",
+        "RULE:^CN=(.*?),.*$/$2/",
         "RULE:(a)/b\\\\\\/c",
         "RULE:[a-z&&[^x]]/b/",
         "RULE:\\p{L}/b/",
