@@ -44,8 +44,8 @@ PART_BYTES_PER_MS_MIN = 16 * 1024
 PART_BYTES_MIN = 16 * 1024
 PARTS_FREE = 1000
 
-# A first part of this size has whole batches in it: header, kraft.version and voters take less.
-FIRST_PART_BYTES_MIN = 64 * 1024
+# A beginning of this size has whole batches in it: header, kraft.version and voters take less.
+BEGINNING_BYTES_MIN = 64 * 1024
 
 # The pause after a failed download, doubled for each further one in the same epoch.
 DOWNLOAD_PAUSE_MS = 100
@@ -255,11 +255,21 @@ def _check_part(
     least = max(1, min(PART_BYTES_MIN, state.config.fetch_snapshot_max_bytes))
     if current.parts > PARTS_FREE + current.position // least:
         return f"sent {current.parts:,} parts for {current.position:,} bytes of a snapshot"
-    if not current.position and len(data) >= FIRST_PART_BYTES_MIN:
-        epoch = current.id.epoch
-        problem = read_fetched(data, 0, epoch, last_epoch=epoch).problem
-        return f"sent what is no snapshot: {problem}" if problem else ""
-    return ""
+    return _check_beginning(current, data)
+
+
+def _check_beginning(current: Download, data: bytes | memoryview) -> str:
+    """Return why a part makes the file no snapshot, empty as long as it may be one: parts may be
+    too small to tell."""
+    if current.position >= BEGINNING_BYTES_MIN:
+        return ""
+    current.beginning += data
+    if len(current.beginning) < BEGINNING_BYTES_MIN:
+        return ""
+    epoch = current.id.epoch
+    problem = read_fetched(current.beginning, 0, epoch, last_epoch=epoch).problem
+    current.beginning = b""
+    return f"sent what is no snapshot: {problem}" if problem else ""
 
 
 def handle_rejected(state: RaftState, event: SnapshotRejected) -> None:

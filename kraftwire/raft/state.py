@@ -87,8 +87,9 @@ class LastMessage(Generic[_Message]):
 class Download:
     """A snapshot that is being fetched from the leader of an epoch.
 
-    `size` is -1 until the leader reports it; `parts` counts its answers. `is_finishing` is set once
-    all bytes have arrived and the file is being checked. Units: bytes.
+    `size` is -1 until the leader reports it; `parts` counts its answers. `beginning` has the first
+    bytes until there are enough to check. `is_finishing` is set once all bytes have arrived and the
+    file is being checked. Units: bytes.
     """
 
     id: OffsetAndEpoch
@@ -97,6 +98,7 @@ class Download:
     position: int = 0
     size: int = -1
     parts: int = 0
+    beginning: bytes = b""
     is_finishing: bool = False
 
     def is_of(self, leader_id: int, epoch: int) -> bool:

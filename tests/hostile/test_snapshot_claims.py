@@ -9,8 +9,8 @@ import pytest
 from kraftwire.raft import effects
 from kraftwire.raft.config import SNAPSHOT_BYTES_MAX
 from kraftwire.raft.downloading import (
+    BEGINNING_BYTES_MIN,
     DOWNLOAD_PAUSE_MS,
-    FIRST_PART_BYTES_MIN,
     PARTS_FREE,
 )
 from kraftwire.raft.events import SnapshotRejected, SnapshotWritten
@@ -123,7 +123,7 @@ def test_twice_the_largest_snapshot_that_was_seen_is_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [bytes(FIRST_PART_BYTES_MIN), b"\xff" + _SOUND[1:_PART]]
+    "data", [bytes(BEGINNING_BYTES_MIN), b"\xff" + _SOUND[1:_PART]]
 )
 def test_what_does_not_begin_like_a_snapshot_is_not_kept(data: bytes) -> None:
     """Its end would show that too, a gigabyte later."""
@@ -131,6 +131,23 @@ def test_what_does_not_begin_like_a_snapshot_is_not_kept(data: bytes) -> None:
     _lead_falsely(lone, lambda *_: (data, SNAPSHOT_BYTES_MAX), lone.now + 10_000)
     assert lone.core.role == "prospective"
     assert not _kept(lone)
+
+
+@pytest.mark.parametrize("size", [20_000, BEGINNING_BYTES_MIN - 1])
+@pytest.mark.parametrize("skipped", [0, 100])
+def test_small_parts_do_not_hide_what_a_file_begins_with(size: int, skipped: int) -> None:
+    """A leader chose them so that no part was long enough to be looked at."""
+    for is_sound in (True, False):
+        lone = behind()
+        file = _SOUND if is_sound else _SOUND[skipped + 1 :]
+        until = lone.now + 50
+
+        def a_part(position: int, _: int, file: bytes = file) -> tuple[bytes, int]:
+            return file[position : position + size], len(_SOUND)
+
+        _lead_falsely(lone, a_part, until)
+        assert (lone.core.role == "prospective") is not is_sound
+        assert (_kept(lone) > BEGINNING_BYTES_MIN) is is_sound
 
 
 def test_tiny_parts_are_not_asked_for_without_end() -> None:

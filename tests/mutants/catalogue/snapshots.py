@@ -262,6 +262,16 @@ MUTANTS = (
         "tests/fuzz/test_raft_hostile.py",
     ),
     Mutant(
+        "only a long first part shows that a file is no snapshot",
+        "R-FSN-5, S14",
+        Edit(
+            "kraftwire.raft.downloading:_check_beginning",
+            "if current.position >= BEGINNING_BYTES_MIN:",
+            "if current.position:",
+        ),
+        "tests/hostile/test_snapshot_claims.py",
+    ),
+    Mutant(
         "a snapshot inside the committed log replaces it",
         "R-FSN-4, S11",
         Edit(
