@@ -14,11 +14,10 @@ Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut sho
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import trio
 
-from kraftwire.controller import batches, brokers, controllers, elections
+from kraftwire.controller import batches, brokers, controllers
 from kraftwire.controller.activation import activate
 from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
@@ -27,13 +26,11 @@ from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord
-from kraftwire.controller.tokens import remove_expired
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
-from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.node.admission import CONNECTION, in_turn
@@ -47,6 +44,7 @@ from kraftwire.node.controller_metrics import (
 )
 from kraftwire.node.logs import FAULTS, log, log_fault
 from kraftwire.node.metrics import Sample
+from kraftwire.node.tasks import Task, tasks_of
 from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
@@ -64,36 +62,9 @@ CHANGES_AT_ONCE = 8
 
 _RECHECK_MS = 500
 
-# Elections at intervals go on after this time where there is more to elect.
-_MORE_ELECTIONS_MS = 10
-
-# A task that failed by a bug is tried again after this time.
-_AFTER_FAULT_MS = 5 * 60_000
-
 # Records of one append: more, as when a broker goes that many partitions are on, are written as
 # several. What a request asks for is never more (C-MOD-7, C-MOD-9).
 APPENDED_MAX = RECORDS_MAX
-
-@dataclass(slots=True)
-class _Task:
-    """What the active controller does at intervals. `due_ms` is when it does it next.
-
-    The intervals of a steady task begin when it was due, those of another one when it was done.
-    """
-
-    interval_ms: int
-    records: Callable[[Cluster], Sequence[VersionedRecord]]
-    is_steady: bool = False
-    due_ms: int = 0
-
-    def finished(self, now_ms: int, count: int) -> None:
-        """Choose the next time, soon if there may be more to do (C-PER-1)."""
-        if self.is_steady:
-            self.due_ms = max(self.due_ms + self.interval_ms, now_ms)
-        elif count >= elections.PERIODIC_RECORDS_MAX:
-            self.due_ms = now_ms + _MORE_ELECTIONS_MS
-        else:
-            self.due_ms = now_ms + self.interval_ms
 
 
 class Controller:
@@ -336,7 +307,7 @@ class Controller:
         quorum = self._quorum
         await self._activate(epoch)
         self._sessions.renew_all(self._image, quorum.now_ms())
-        tasks = self._tasks(quorum.now_ms())
+        tasks = tasks_of(self._config, self._tokens, quorum.now_ms())
         while self._epoch == epoch and self.is_active:
             # No flood of requests keeps waiting what is due, nor the other way round (C-MOD-2).
             was_due = await self._run_due(epoch, tasks)
@@ -348,7 +319,7 @@ class Controller:
                 times += [] if expiry_ms is None else [expiry_ms]
                 await self._rest(min(times, default=None))
 
-    async def _run_due(self, epoch: int, tasks: Sequence[_Task]) -> bool:
+    async def _run_due(self, epoch: int, tasks: Sequence[Task]) -> bool:
         """End a session or run a task that is due; returns whether one was."""
         quorum = self._quorum
         now_ms = quorum.now_ms()
@@ -361,7 +332,7 @@ class Controller:
                 records = due.records(self._cluster)
             except FAULTS as fault:
                 self._fail("task-failed", fault)
-                due.due_ms = now_ms + _AFTER_FAULT_MS
+                due.failed(now_ms)
                 return True
             if records:
                 await self._write(epoch, encoded(records))
@@ -393,20 +364,6 @@ class Controller:
             await self._write(epoch, encoded(result.records))
         if result.applied is not None:
             result.applied()
-
-    def _tasks(self, now_ms: int) -> list[_Task]:
-        """Return what this controller does at intervals (C-PER-1)."""
-        config = self._config
-        tasks = [
-            _Task(config.idle_interval_ms, lambda _: [(NoOpRecord(), 0)], is_steady=True),
-            _Task(config.rebalance_interval_ms, elections.elect_preferred),
-            _Task(config.unclean_interval_ms, elections.elect_unclean),
-        ]
-        if self._tokens is not None:
-            tasks.append(_Task(self._tokens.settings.check_interval_ms, remove_expired))
-        for task in tasks:
-            task.due_ms = now_ms + task.interval_ms
-        return [task for task in tasks if task.interval_ms]
 
     async def _activate(self, epoch: int) -> None:
         """Write the records that must come before anything else in this epoch."""

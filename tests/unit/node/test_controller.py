@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from kraftwire.controller import elections
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.step import StepResult, VersionedRecord
@@ -451,7 +452,7 @@ async def test_a_bug_in_a_task_is_met_again_after_minutes(
         times.append(trio.current_time())
         raise LookupError("a bug")
 
-    monkeypatch.setattr(controller_module.elections, "elect_preferred", broken)
+    monkeypatch.setattr(elections, "elect_preferred", broken)
     async with leader(rebalance_interval_ms=1000, idle_interval_ms=500) as node:
         await trio.sleep(400.2)
         assert [round(at) for at in times] == [1, 301]
