@@ -94,8 +94,8 @@ def _batches(
 
 def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
     base_offset = parse_file_name(source.path.name).base_offset or 0
-    with index_checker(source.kind, source.path, sink) as check:
-        for entry in read_entries(source.kind, source, base_offset, sink):
+    with sink.folded() as few, index_checker(source.kind, source.path, few) as check:
+        for entry in read_entries(source.kind, source, base_offset, few):
             if check is not None:
                 check(entry)
             json = {"file": sink.file, "entry": entry.number, **entry.fields}

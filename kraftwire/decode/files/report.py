@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.files.checked_log import CheckedLog
 from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.state import ODDITIES_MAX, more_text
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.reader import Batch
 
@@ -130,6 +132,22 @@ class FindingSink:
         """Report a finding; of `rest` only the first bytes are kept."""
         head = b"" if self.hides_bytes else bytes(rest[:FINDING_HEX_BYTES])
         self._hand_on(FileFinding(id, self.file, position, detail, size, head))
+
+    @contextmanager
+    def folded(self) -> Iterator[FindingSink]:
+        """A sink that passes on the first few findings of each kind; in the end it says how many
+        more there were."""
+        counts = Counter[str]()
+
+        def hand_on(finding: FileFinding) -> None:
+            counts[finding.id] += 1
+            if counts[finding.id] <= ODDITIES_MAX:
+                self._hand_on(finding)
+
+        yield FindingSink(self.file, hand_on)
+        for id, count in counts.items():
+            if count > ODDITIES_MAX:
+                self.add(id, 0, more_text(count - ODDITIES_MAX))
 
 
 # Findings about bytes that are not decoded, which do not count as losses.

@@ -40,6 +40,11 @@ ENTRIES_MAX = 200_000
 _LISTS = (FileKind.LEADER_EPOCHS, FileKind.OFFSETS, FileKind.PRODUCER_SNAPSHOT)
 
 
+def more_text(count: int) -> str:
+    """Return what is said of oddities that are not shown."""
+    return f"{count:,} more of this kind"
+
+
 def state_bytes_max(kind: FileKind) -> int:
     """Return the most bytes that a file of a kind may have to be read."""
     return STATE_FILE_BYTES_MAX if kind in _LISTS else SMALL_FILE_BYTES_MAX
@@ -64,7 +69,7 @@ class StateFile:
         """Yield the oddities, and a line for those of a kind that were not remembered."""
         yield from self.oddities
         for id, count in self.more.items():
-            yield id, 0, f"{count:,} more of this kind"
+            yield id, 0, more_text(count)
 
 
 def parse_state(kind: FileKind, content: bytes) -> StateFile:

@@ -263,7 +263,7 @@ MUTANTS = (
     ),
     Mutant(
         "only a long first part shows that a file is no snapshot",
-        "R-FSN-5, S14",
+        "SEC-SNAPSHOT",
         Edit(
             "kraftwire.raft.downloading:_check_beginning",
             "if current.position >= BEGINNING_BYTES_MIN:",

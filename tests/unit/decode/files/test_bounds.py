@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import struct
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +75,19 @@ def test_a_compressed_file_must_not_become_far_more(tmp_path: Path) -> None:
     (finding,) = _findings(path)
     assert finding.id == "unreadable-file"
     assert str(most) in finding.detail
+
+
+def test_entries_of_an_index_that_do_not_fit_are_folded(tmp_path: Path) -> None:
+    """Each takes eight bytes, and was two lines of findings."""
+    (tmp_path / f"{0:020d}.log").write_bytes(b"")
+    path = tmp_path / f"{0:020d}.index"
+    path.write_bytes(b"".join(struct.pack(">ii", 2000 - n, 2000 - n) for n in range(1000)))
+    found = _findings(path)
+    kinds = Counter(each.id for each in found)
+    assert kinds == {"index-mismatch": ODDITIES_MAX + 1, "not-monotonic": ODDITIES_MAX + 1}
+    assert {found[-2].detail, found[-1].detail} == {
+        f"{1000 - ODDITIES_MAX} more of this kind", f"{999 - ODDITIES_MAX} more of this kind"
+    }
 
 
 def _store(path: str) -> object:
