@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from kraftwire.errors import UsageError
 from kraftwire.properties import Property, suggestion
@@ -26,6 +27,10 @@ _MECHANISM = "sasl.mechanism"
 # Of the keys of TLS and SASL, those that brokers and controllers do not have.
 _CLIENT_KEYS = {_MECHANISM, "sasl.oauthbearer.header.urlencode"}
 _GSSAPI = "GSSAPI"
+_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+# What a login shows as it is: to the node, and without TLS to whoever is on the way.
+_TOLD = {"PLAIN": "password", "OAUTHBEARER": "token"}
+_OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")
 
 # Classes of Java that a file may name: nothing here can load them, so they must not go unnoticed.
@@ -195,10 +200,22 @@ def _settings(
     mechanism = None
     if protocol in (SASL_PLAINTEXT, SASL_SSL):
         mechanism = properties.get(mechanism_key) or _GSSAPI
-        if mechanism == "PLAIN" and protocol == SASL_PLAINTEXT:
-            place = properties.place(mechanism_key)
-            warnings += (f"{place}: PLAIN over {SASL_PLAINTEXT} sends the password in clear",)
+        if mechanism in _TOLD and protocol == SASL_PLAINTEXT:
+            place, what = properties.place(mechanism_key), _TOLD[mechanism]
+            warnings += (f"{place}: {mechanism} over {SASL_PLAINTEXT} sends the {what} in clear",)
+        if mechanism == "OAUTHBEARER" and _is_in_clear(properties.get(_TOKEN_URL) or ""):
+            place = properties.place(_TOKEN_URL)
+            warnings += (f"{place}: over http the client's secret is sent in clear",)
     return SecuritySettings(protocol, properties, mechanism, mechanism_key, warnings)
+
+
+def _is_in_clear(url: str) -> bool:
+    """Whether a request goes over a network in clear; what is no URL is refused elsewhere."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "http" and parts.hostname not in _OWN_MACHINE
+    except ValueError:
+        return False
 
 
 def _node_settings(properties: Properties, *, to_controllers: bool) -> SecuritySettings:

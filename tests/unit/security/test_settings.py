@@ -101,11 +101,32 @@ def test_a_login_of_librdkafka_alone_is_refused(key: str, right: str) -> None:
     assert _of(f"security.protocol=SASL_SSL\n{key}={SECRET}\n{right}=x\n").warnings
 
 
-def test_a_password_in_clear_is_a_warning() -> None:
-    """Kafka allows it silently."""
-    found = _of("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n")
-    assert "sends the password in clear" in found.warnings[0]
-    assert _of("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n").warnings == ()
+def test_a_secret_in_clear_is_a_warning() -> None:
+    """Kafka's clients send them silently: passwords, tokens, and what a token is got by."""
+    for mechanism, what in (("PLAIN", "password"), ("OAUTHBEARER", "token")):
+        login = f"sasl.mechanism={mechanism}\n"
+        found = _of(f"security.protocol=SASL_PLAINTEXT\n{login}")
+        assert found.mechanism == mechanism
+        (warning,) = found.warnings
+        assert warning.endswith(f"{mechanism} over SASL_PLAINTEXT sends the {what} in clear")
+        assert _of(f"security.protocol=SASL_SSL\n{login}").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("url", "is_safe"),
+    [
+        ("http://idp.example/token", False),
+        ("https://idp.example/token", True),
+        ("http://localhost:8080/token", True),
+        ("file:///token", True),
+        ("http://[", True),
+    ],
+)
+def test_a_token_endpoint_in_clear_is_a_warning(url: str, is_safe: bool) -> None:
+    """It gets the client's secret; on the same machine nobody is on the way."""
+    key = "sasl.oauthbearer.token.endpoint.url"
+    found = _of(f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n{key}={url}\n")
+    assert [key in warning for warning in found.warnings] == ([] if is_safe else [True])
 
 
 NODE = """
