@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from kraftwire.errors import UsageError
 from kraftwire.node.settings import Settings
@@ -28,6 +28,7 @@ from kraftwire.security.settings import (
     Properties,
     SecuritySettings,
     client_settings,
+    url_parts,
 )
 from kraftwire.security.tokens import TokenSettings
 
@@ -228,7 +229,7 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
     if url is None:
         raise view.error(_KEYS_URL, "missing: it names the provider's keys", OAUTHBEARER)
     try:
-        parts = urlsplit(url)
+        parts = url_parts(url)
         path = unquote(parts.path) if parts.scheme == "file" else ""
         # Whoever is on the way may answer with keys of their own.
         is_safe = parts.scheme == "https" or (parts.scheme, parts.hostname) in _OWN_MACHINE

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from kraftwire.errors import UsageError
 from kraftwire.properties import Property, suggestion
@@ -209,10 +209,19 @@ def _settings(
     return SecuritySettings(protocol, properties, mechanism, mechanism_key, warnings)
 
 
+def url_parts(url: str) -> SplitResult:
+    """Return the parts of a URL. Raises: ValueError for one that nobody can connect to."""
+    parts = urlsplit(url)
+    (parts.hostname or "").encode("idna")
+    if parts.port == 0 or any(character <= " " for character in url):
+        raise ValueError("a port of 0, or a blank")
+    return parts
+
+
 def _is_in_clear(url: str) -> bool:
     """Whether a request goes over a network in clear; what is no URL is refused elsewhere."""
     try:
-        parts = urlsplit(url)
+        parts = url_parts(url)
         return parts.scheme == "http" and parts.hostname not in _OWN_MACHINE
     except ValueError:
         return False

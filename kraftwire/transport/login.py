@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from kraftwire.errors import UsageError
 from kraftwire.security.credentials import (
@@ -28,7 +28,7 @@ from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
 from kraftwire.security.kerberos import KerberosAccount, KerberosCredentials
 from kraftwire.security.oauth import unsecured_credentials
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.security.settings import Properties, SecuritySettings, url_parts
 from kraftwire.small_files import read_small_file
 
 if TYPE_CHECKING:
@@ -136,7 +136,10 @@ def _credentials(
         for key, value in entry.options.items()
         if key.startswith(_EXTENSION)
     }
-    parts = urlsplit(url)
+    try:
+        parts = url_parts(url)
+    except ValueError as error:
+        raise properties.error(_TOKEN_URL, f"no URL: {error}") from None
     if parts.scheme in ("http", "https") and parts.hostname:
         endpoint = _endpoint(properties, entry, url)
         return lambda _: BearerCredentials(endpoint.token(), extensions)

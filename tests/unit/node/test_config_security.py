@@ -72,7 +72,7 @@ def test_signed_tokens(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match=r"jwks\.endpoint\.url: missing"):
         config(tmp_path, text)
-    for url in ("http://idp/keys", "/keys", "https", "file://", "http://[::1/keys"):
+    for url in ("http://idp/keys", "/keys", "https", "file://", "http://[::1/keys", "https://a:b/"):
         with pytest.raises(UsageError, match=r"expected file:///PATH or https://\.\.\. of"):
             config(tmp_path, f"{text}sasl.oauthbearer.jwks.endpoint.url={url}\n")
     more = "sasl.oauthbearer.jwks.endpoint.refresh.ms=60000\n"

@@ -212,6 +212,26 @@ def test_an_authority_of_an_endpoint_is_an_option_of_the_jaas_entry(
         _login(properties, trust.replace("ca.pem", "none"))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[",
+        "http://localhost:port/token",
+        "http://localhost:99999/token",
+        "http://localhost:0/token",
+        "https://a b/token",
+        "https://idp..example/token",
+        f"https://{'a' * 64}.example/token",
+    ],
+)
+def test_what_is_no_url_is_refused(url: str) -> None:
+    """With its place, and before anything is asked; some ended in a traceback."""
+    key = "sasl.oauthbearer.token.endpoint.url"
+    properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", key: url}
+    with pytest.raises(UsageError, match=f"^client: {key}: no URL: "):
+        _login(properties, "")
+
+
 def test_an_endpoint_in_clear_is_no_https(provider: Provider) -> None:
     """However often it is asked."""
     url = provider.url.replace("http:", "https:")
