@@ -31,7 +31,8 @@ def node_folder(given: Path | None, whole: str) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=f"kraftwire-{whole}-"))
     else:
         folder = given
-        folder.mkdir(parents=True, exist_ok=True)
+        # Properties may hold passwords, and logs of nodes what clients sent.
+        folder.mkdir(0o700, parents=True, exist_ok=True)
     try:
         yield folder
     except BaseException as error:

@@ -113,7 +113,7 @@ class StoredCluster:
 
         Raises: UsageError if the folder has a cluster or anything else; ClusterError.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(0o700, parents=True, exist_ok=True)
         with self._locked():
             self._make_room()
             files = ClusterFiles.choose(self.folder, jars, (controllers, brokers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,9 @@ def test_a_temporary_folder_is_kept_and_named_if_the_block_fails() -> None:
 
 
 def test_a_given_folder_is_made_and_kept(tmp_path: Path) -> None:
-    """Whoever names a folder wants what is in it."""
+    """Whoever names a folder wants what is in it, but not that others read passwords in it."""
     given = tmp_path / "new" / "folder"
     with node_folder(given, "quorum") as folder:
         (folder / "node.log").write_text("started")
     assert (given / "node.log").exists()
+    assert stat.S_IMODE(given.stat().st_mode) == 0o700
