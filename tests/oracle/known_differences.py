@@ -19,6 +19,7 @@ from tests.oracle.our_controller import OurNode
 
 _STALE = "from a stale index (C-PCB-11)"
 _COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
+_AGAIN = "fenced again (C-HB-7)"
 _RETURNS = "a replica that comes back is eligible (C-REA-8)"
 _UNCLEAN = "a partition recovers after a cancelled reassignment (C-REA-6)"
 _LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN)
@@ -48,7 +49,8 @@ class KnownDifferences:
         cluster = self._node.controller._cluster
         brokers = cluster.image.brokers.values()
         self._fenced = {broker.id for broker in brokers if broker.is_fenced}
-        self._held = self._partitions_of(plain(java["op"])[1])
+        moving = [fields["BrokerId"] for name, _, fields in java["rec"] if name in _COMES_OR_GOES]
+        self._held = self._partitions_of(moving[0] if moving else plain(java["op"])[1])
         self._returning = self._with_others()
         self._candidates = {
             broker.id: placements.Candidate(
@@ -99,6 +101,8 @@ class KnownDifferences:
             return [_STALE]
         if theirs == own and _without_configs(java) == _without_configs(ours):
             return [_IN_ORDER]
+        if set(reasons) == {_SHIFTED} and self._begins_stale(java):
+            return [_SHIFTED, _STALE]
         return reasons if all(reasons) and set(reasons) != {_SHIFTED} else []
 
     def _is_placed(self, java: Step, ours: Step) -> bool:
@@ -126,8 +130,12 @@ class KnownDifferences:
         what only ours writes."""
         name, _, fields = record
         if name == "BrokerRegistrationChangeRecord" and fields.get("Fenced") == 1:
-            is_again = fields["BrokerId"] in self._fenced or java["rec"].count(record) > 1
-            return "fenced again (C-HB-7)" if is_again else ""
+            return _AGAIN if fields["BrokerId"] in self._fenced_again(java) else ""
+        if name == "PartitionChangeRecord" and fields["Isr"] == []:
+            # The last in-sync replica becomes eligible, now that there are such.
+            eligible = set(fields.get("EligibleLeaderReplicas") or ())
+            if eligible & self._fenced_again(java):
+                return _AGAIN
         if name == "FeatureLevelRecord":
             is_equal = self._levels.get(fields["Name"], 0) == fields["FeatureLevel"]
             return "a level is written again (C-FEA-4)" if is_equal else ""
@@ -143,6 +151,15 @@ class KnownDifferences:
             is_stale = (fields["TopicId"], fields["PartitionId"]) not in self._held
             return _STALE if is_repeated or is_stale else ""
         return ""
+
+    def _fenced_again(self, java: Step) -> set[int]:
+        """Return the brokers that Kafka fences although they are fenced."""
+        fenced = Counter(
+            fields["BrokerId"]
+            for name, _, fields in java["rec"]
+            if name == "BrokerRegistrationChangeRecord" and fields.get("Fenced") == 1
+        )
+        return {broker for broker, times in fenced.items() if broker in self._fenced or times > 1}
 
     def _begins_stale(self, java: Step) -> bool:
         """Return whether Kafka changes a partition before it registers a broker that is not in
