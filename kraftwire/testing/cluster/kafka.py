@@ -83,8 +83,9 @@ _SMALL_HEAP = "-Xmx256m -Xms64m"
 
 def cache_folder() -> Path:
     """Return the folder for what can be made again, of the user who runs this."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(given or Path.home() / ".cache") / "kraftwire"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # A relative one is to be ignored, as the specification of these folders says.
+    return (given if given.is_absolute() else Path.home() / ".cache") / "kraftwire"
 
 
 def java() -> str:

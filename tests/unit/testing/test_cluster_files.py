@@ -99,6 +99,16 @@ def bootstrap_of(files: ClusterFiles) -> set[str]:
     }
 
 
+def test_the_cache_is_where_the_user_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder would be another one for each folder in which a command runs."""
+    monkeypatch.setenv("HOME", "/my/own")
+    for given, folder in (("/var/me", "/var/me"), ("me", "/my/own/.cache")):
+        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        assert kafka.cache_folder() == Path(folder) / "kraftwire"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert kafka.cache_folder() == Path("/my/own/.cache/kraftwire")
+
+
 def test_options_for_java_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
