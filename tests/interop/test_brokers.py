@@ -13,7 +13,10 @@ pytest.importorskip("confluent_kafka")
 import confluent_kafka
 from confluent_kafka import admin as admin_module
 
-from tests.failures.senders import NumberProducer
+from kraftwire.controller.cluster import RESERVED_DIRECTORIES
+from kraftwire.controller.image import MetadataImage
+from tests.failures.senders import NumberProducer, Sender
+from tests.support.java import run_kafka_tool
 from tests.support.mixed_quorum import JAVA, JAVA_3_9, JAVA_4_1, OURS, MixedQuorum, wait_until
 
 BROKERS = (101, 102)
@@ -167,6 +170,51 @@ def test_brokers_of_older_releases(
         for protocol in ("classic", "consumer") if kind == JAVA_4_1 else ("classic",):
             assert read_all(servers, 21, protocol) == list(range(21))
         assert broker.complaints() == []
+
+
+def test_levels_rise_under_brokers_that_stay(tmp_path: Path) -> None:
+    """From the first level to the newest, under a producer: the brokers register again with their
+    directories, and report where replicas are whose partitions change."""
+    options: Any = {
+        "brokers": dict.fromkeys(BROKERS, JAVA),
+        "format_options": ("--release-version", "3.3-IV3"),
+    }
+    with MixedQuorum(tmp_path, {1: OURS}, PROPERTIES, **options) as cluster:
+        cluster.start()
+        servers = cluster.bootstrap_servers
+        admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
+        admin.create_topics([topic])[TOPIC].result(60)
+        with Sender(servers, TOPIC) as sender:
+            sender.wait_flow()
+            for release in ("3.7-IV1", "3.7-IV4", "4.3"):
+                tool = ("--bootstrap-server", servers, "upgrade", "--release-version", release)
+                run_kafka_tool("org.apache.kafka.tools.FeatureCommand", *tool)
+                sender.wait_flow()
+            image = cluster.members[1].image
+            wait_until(
+                lambda: all(broker.log_dirs for broker in image().brokers.values()),
+                "brokers that have told their directories",
+                cluster.last_lines,
+            )
+            cluster.members[102].kill()
+            cluster.members[102].start()
+            cluster.members[102].wait_ready()
+            sender.wait_flow()
+        wait_until(lambda: in_sync(admin) == 3, "replicas that are in sync again")
+        wait_until(lambda: has_directories(image()), "directories", cluster.last_lines)
+        assert sender.failures == []
+        assert image().metadata_version == 30
+        assert image().features["eligible.leader.replicas.version"] == 1
+        cluster.check_health()
+
+
+def has_directories(image: MetadataImage) -> bool:
+    """Whether it is known where all replicas are."""
+    partitions = [partition for _, partition in image.topics.all()]
+    return all(
+        each.directories and min(each.directories) > RESERVED_DIRECTORIES for each in partitions
+    )
 
 
 def leaders(admin: Any) -> set[int]:
