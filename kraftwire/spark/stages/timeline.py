@@ -22,7 +22,6 @@ from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files, with_cluster
@@ -32,10 +31,13 @@ from kraftwire.spark.tables import TABLES, Table
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import IDLE_RECORD
 from kraftwire.story.raft.model import UNREAD_TEXTS
+from kraftwire.story.raft.snapshots import SnapshotSummary
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent, QuorumRows
 
 # Control records in the timeline; the names of their schemas.
 _CONTROLS = ("LeaderChangeMessage", "VotersRecord", "KRaftVersionRecord")
+# Those of snapshots that the timeline reads.
+_OF_SNAPSHOTS = ("SnapshotHeaderRecord", "VotersRecord", "SnapshotFooterRecord")
 
 _COLUMNS = (
     "cluster",
@@ -58,7 +60,7 @@ _COLUMNS = (
     "closed_by",
     "is_reset",
     "file_kind",
-    "is_whole",
+    "snapshot",
     "state",
     "finding",
     "length",
@@ -120,18 +122,41 @@ def raft_timeline(tables: Tables) -> DataFrame:
 
 
 def _states(tables: Tables) -> DataFrame:
-    """Return the state files of log directories and the names of others, before all else.
-
-    A snapshot is whole if it has the record with which it ends.
+    """Return the state files of log directories, snapshots, and the names of others, before all
+    else.
     """
     is_named = F.col("kind").isin(*_NAMED)
     files = tables["files"].where(F.col("state").isNotNull() | is_named)
-    records = tables["metadata_records"].where(F.col("type") == SnapshotFooterRecord.NAME)
-    whole = records.select("file").distinct().withColumn("is_whole", F.lit(True))
-    known = files.join(F.broadcast(whole), "file", "left").select(
-        "file", F.col("kind").alias("file_kind"), "state", "is_whole"
+    known = files.join(F.broadcast(_snapshots(tables)), "file", "left").select(
+        "file", F.col("kind").alias("file_kind"), "state", "snapshot", "controls"
     )
     return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
+
+
+def _snapshots(tables: Tables) -> DataFrame:
+    """Return the sums of each snapshot, and its control records."""
+    batches = tables["batches"].where(F.col("source") == SNAPSHOT)
+    time_ns = _nanoseconds("max_timestamp")
+    time_ns = F.when(time_ns > 0, time_ns)
+    crcs = F.transform(
+        F.sort_array(F.collect_list(F.struct("position", "crc"))), lambda each: each.crc
+    )
+    count = F.sum(F.when(~F.col("is_control"), F.col("count")).otherwise(0))
+    sums = batches.groupBy("file").agg(
+        F.struct(
+            F.sum("size").alias("size"),
+            count.alias("count"),
+            F.crc32(F.array_join(crcs.cast("array<string>"), " ").cast("binary")).alias("digest"),
+            F.min_by(time_ns, F.when(time_ns.isNotNull(), F.col("position"))).alias("written_ns"),
+            F.min(time_ns).alias("first_ns"),
+            F.max(time_ns).alias("last_ns"),
+        ).alias("snapshot")
+    )
+    controls = tables["metadata_records"].where(F.col("type").isin(*_OF_SNAPSHOTS))
+    records = controls.groupBy("file").agg(
+        F.sort_array(F.collect_list(_record())).alias("controls")
+    )
+    return sums.join(records, "file", "left")
 
 
 def _unread(tables: Tables) -> DataFrame:
@@ -189,16 +214,19 @@ def _extents(batches: DataFrame) -> DataFrame:
 
 def _controls(records: DataFrame) -> DataFrame:
     """Return the control records at every place, and whether there is an idle leader's record."""
-    record = F.struct("offset", _nanoseconds("time").alias("time_ns"), "type", "version", "data")
     is_control = F.col("type").isin(*_CONTROLS)
     return (
         records.where(is_control | (F.col("type") == IDLE_RECORD))
         .groupBy("file", "position")
         .agg(
-            F.sort_array(F.collect_list(F.when(is_control, record))).alias("controls"),
+            F.sort_array(F.collect_list(F.when(is_control, _record()))).alias("controls"),
             F.max(~is_control).alias("is_idle"),
         )
     )
+
+
+def _record() -> Column:
+    return F.struct("offset", _nanoseconds("time").alias("time_ns"), "type", "version", "data")
 
 
 def _nanoseconds(column: str) -> Column:
@@ -240,13 +268,29 @@ def _on_contradiction(quorum: QuorumRows, row: dict[str, Any]) -> None:
 
 def _on_file(quorum: QuorumRows, row: dict[str, Any]) -> None:
     if row["file_kind"] == SNAPSHOT:
-        quorum.on_snapshot(row["file"], is_whole=row["is_whole"] or False)
+        quorum.on_snapshot(row["file"], _summary(row))
         return
     kind = FileKind(row["file_kind"])
     if row["state"] is not None:
         quorum.on_state(kind, row["file"], json.loads(row["state"]))
     else:
         quorum.on_file(kind, row["file"])
+
+
+def _summary(row: dict[str, Any]) -> SnapshotSummary | None:
+    sums = row["snapshot"]
+    if sums is None:
+        return None
+    times = (sums[name] for name in ("written_ns", "first_ns", "last_ns"))
+    return SnapshotSummary(
+        sums["size"], sums["count"], sums["digest"], tuple(_control_records(row)),
+        *(None if each is None else each / _SECOND_NS for each in times),
+    )
+
+
+def _control_records(row: dict[str, Any]) -> Iterator[tuple[Decoded, int, float]]:
+    for each in row["controls"] or ():
+        yield _decoded(each), each["offset"], each["time_ns"] / _SECOND_NS
 
 
 def _finding(row: dict[str, Any]) -> FileFinding:
@@ -279,10 +323,7 @@ def _exchange_row(row: dict[str, Any]) -> ExchangeRow:
 
 
 def _batch_rows(row: dict[str, Any]) -> Iterator[BatchRow]:
-    records = [
-        (_decoded(each), each["offset"], each["time_ns"] / _SECOND_NS)
-        for each in row["controls"] or ()
-    ]
+    records = list(_control_records(row))
     # Rows of frames hold the batches of one frame, rows of files one batch.
     is_file = row["request"] is None
     time = row["time_ns"] / _SECOND_NS if is_file and row["time_ns"] else None

@@ -56,6 +56,24 @@ class _Snapshot:
         return self.file.rpartition("/")[0].rpartition("/")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotSummary:
+    """A snapshot file whose records were decoded elsewhere.
+
+    `records` are its control records with offset and time, `count` the number of all others;
+    `digest` is the same for the same batches. Units: times in seconds since the epoch, those of the
+    first batch, of the oldest and of the newest one, None without any.
+    """
+
+    size: int
+    count: int
+    digest: int
+    records: tuple[tuple[Decoded, int, float], ...] = ()
+    written: float | None = None
+    first_time: float | None = None
+    last_time: float | None = None
+
+
 class SnapshotFiles:
     """Gathers the snapshots among the files of a run."""
 
@@ -99,6 +117,18 @@ class SnapshotFiles:
             if len(self._contradictions) < RAFT_EVENT_COUNT_MAX:
                 text = f"snapshot {current.name}: {event.text}"
                 self._contradictions.append(replace(event, text=text))
+
+    def on_summary(self, file: str, summary: SnapshotSummary) -> None:
+        """Add a snapshot file whose records were decoded elsewhere."""
+        if file in self._files or len(self._files) >= RAFT_EVENT_COUNT_MAX:
+            return
+        name = file.rpartition("/")[2]
+        self._current = self._files[file] = _Snapshot(
+            name, file, None, summary.written, {}, summary.count, summary.size, summary.digest
+        )
+        for decoded, offset, time in summary.records:
+            self._on_control(decoded, Place(offset, 0, time))
+        self._current = None
 
     def is_whole(self, file: str) -> bool:
         """Whether a snapshot file was read up to its end."""

@@ -38,6 +38,7 @@ from kraftwire.story.raft.model import (
     Story,
     offsets_text,
 )
+from kraftwire.story.raft.snapshots import SnapshotSummary
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import uvarint_size
@@ -196,9 +197,9 @@ class QuorumRows:
         if len(self._wrong) < RAFT_EVENT_COUNT_MAX:
             self._wrong.setdefault(found, located)
 
-    def on_snapshot(self, file: str, *, is_whole: bool) -> None:
-        """Add a snapshot by its name, and whether it has its end."""
-        self._timeline.on_snapshot_name(file, is_whole=is_whole)
+    def on_snapshot(self, file: str, summary: SnapshotSummary | None) -> None:
+        """Add a snapshot. Arguments: as for `Timeline.on_snapshot_summary`."""
+        self._timeline.on_snapshot_summary(file, summary)
 
     def on_ending(self, ending: Ending, file: str, position: int) -> None:
         """Add the end of a connection, and the place where it is seen.

@@ -44,7 +44,12 @@ from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence, St
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import Progress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
-from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
+from kraftwire.story.raft.snapshots import (
+    Downloads,
+    SnapshotFiles,
+    SnapshotId,
+    SnapshotSummary,
+)
 from kraftwire.story.raft.voters import CHANGES, Voters
 
 _REGISTRATIONS = {
@@ -155,9 +160,13 @@ class Timeline:
         """Note a record of a log file that contradicts those before it."""
         self._files.on_contradiction(file, offset)
 
-    def on_snapshot_name(self, file: str, *, is_whole: bool) -> None:
-        """Add a snapshot file by its name, and whether it has its end."""
-        self._files.on_snapshot(file, is_whole=is_whole)
+    def on_snapshot_summary(self, file: str, summary: SnapshotSummary | None) -> None:
+        """Add a snapshot file whose records were decoded elsewhere; None if it has no batch."""
+        if summary is not None:
+            for time in filter(None, (summary.first_time, summary.last_time)):
+                self._note_time(time)
+            self._snapshots.on_summary(file, summary)
+        self._files.on_snapshot(file, is_whole=self._snapshots.is_whole(file))
 
     def on_file(self, file: str, kind: FileKind) -> None:
         """Note that there is a file next to a metadata log. Order: before what is read of it."""

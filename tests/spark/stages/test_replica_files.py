@@ -204,6 +204,30 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
     }  # fmt: skip
 
 
+def test_snapshots_are_told_as_in_the_story(spark: SparkSession, tmp_path: Path) -> None:
+    """Where the log in front of them was deleted, they are all that is left of it."""
+    log = LogMaker(offset=500)
+    log.leader(3, 2)
+    log.idle(3, 10)
+    folders = [
+        write_directory(tmp_path / str(node), log, node=node, election=(3, 2, 2)) for node in (1, 2)
+    ]
+    for folder in (*folders, tmp_path / "3"):
+        write_snapshot(folder / NAME, SOUND, 505, 3)
+    path = write_snapshot(folders[0] / NAME, SOUND, 507, 3)
+    path.write_bytes(path.read_bytes()[:-75])
+    command = [sys.executable, "-m", "kraftwire", "story", "raft", "--json", str(tmp_path)]
+    printed = subprocess.run(command, capture_output=True, check=False, text=True).stdout
+    kinds = ("snapshot-file", "snapshot-written")
+    story = [e for e in json.loads(printed)["events"] if e["event"] in kinds]
+    told = _events(_tables(spark, tmp_path), *kinds)
+    assert sorted((e["event"], e["epoch"], e["text"], str(e["time"])) for e in story) == sorted(
+        (row["kind"], row["epoch"], row["text"], str(row["time"].timestamp())) for row in told
+    )
+    assert len(told) == 4
+    assert sum("without its end" in row["text"] for row in told) == 2
+
+
 @pytest.mark.parametrize("with_snapshot", [False, True])
 def test_records_that_contradict_the_log(
     spark: SparkSession, tmp_path: Path, with_snapshot: bool
