@@ -52,7 +52,8 @@ class PacketIndexer:
         # Those of other connections between the same ends: copies, or not.
         self._others: dict[tuple[bytes, bool], PacketDirection] = {}
         self._translations = Translations()
-        self._pairs: list[tuple[PacketDirection, PacketDirection]] = []
+        # The first direction of each connection.
+        self._firsts: list[PacketDirection] = []
         self._gatherer = Gatherer()
         self._health = Health()
         self._run = -1  # the number of the run that the next packet may extend
@@ -80,7 +81,8 @@ class PacketIndexer:
         index.unopened = tuple(self._health.unopened_texts())
         index.has_fragments = self._health.fragments > 0
         index.shared_names = self._gatherer.names
-        for indexed, (first, second) in zip(index.connections, self._pairs, strict=True):
+        for indexed, first in zip(index.connections, self._firsts, strict=True):
+            second = first.other
             indexed.packets = first.packets + second.packets
             indexed.payload = first.payload, second.payload
             indexed.last_ns = max(first.last_ns, second.last_ns)
@@ -205,7 +207,7 @@ class PacketIndexer:
         number = len(self._index.connections)
         first, second = PacketDirection(2 * number - 2), PacketDirection(2 * number - 1)
         first.other, second.other = second, first
-        self._pairs.append((first, second))
+        self._firsts.append(first)
         self._directions[key], self._directions[reverse_key(key)] = first, second
         return first
 
@@ -215,7 +217,7 @@ class PacketIndexer:
             direction.syn_ns = time_ns
             indexed = self._index.connections[direction.number - 1]
             if indexed.is_first_client is None:
-                is_first = direction is self._pairs[direction.number - 1][0]
+                is_first = direction is self._firsts[direction.number - 1]
                 indexed.is_first_client = is_client == is_first
 
 

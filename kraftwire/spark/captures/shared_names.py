@@ -7,7 +7,9 @@ packet; the others are still used by their own connection.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from kraftwire import messages
@@ -62,11 +64,16 @@ class _Names(TopicNames):
         return self._names.get(topic_id) or self._known.get(topic_id)
 
 
+_NOTHING_AWAITED: Mapping[bytes, tuple[int, int]] = MappingProxyType({})
+
+
 class PacketDirection:
     """One direction of a connection, as seen in packets.
 
     `at` counts the directions of a file; `awaited` are correlation ids of requests in the
-    other direction whose responses are wanted, with key and version.
+    other direction whose responses are wanted, with key and version, and `parts` the packets of
+    the response that has begun. Both are shared while they are empty: a capture may have very many
+    connections.
     """
 
     __slots__ = (
@@ -79,8 +86,8 @@ class PacketDirection:
         self.number = at // 2 + 1
         self.packets = self.payload = self.size = 0
         self.last_ns = self.syn_ns = -1
-        self.awaited: dict[bytes, tuple[int, int]] = {}
-        self.parts: list[bytes] = []
+        self.awaited: Mapping[bytes, tuple[int, int]] = _NOTHING_AWAITED
+        self.parts: list[bytes] | tuple[()] = ()
         self.seq = self.wanted = 0
         self.other = self
 
@@ -117,11 +124,12 @@ class Gatherer:
                 if body is not None:
                     self.names.protocols.setdefault(body.group_id, body.protocol_type)
             return
-        awaited = direction.other.awaited
+        awaited = dict(direction.other.awaited)
         if len(awaited) >= _AWAITED_MAX:
             del awaited[next(iter(awaited))]
         version = int.from_bytes(data[start + 6 : start + 8], "big")
         awaited[data[start + 8 : start + 12]] = key, version
+        direction.other.awaited = awaited
 
     def response(
         self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int
@@ -129,7 +137,7 @@ class Gatherer:
         """Read a packet of a direction in which the response to such a request is due."""
         if direction.parts:
             if seq != direction.seq:
-                direction.parts.clear()
+                direction.parts = ()
                 return
         elif data[start + 4 : start + 8] in direction.awaited:
             size = int.from_bytes(data[start : start + 4], "big")
@@ -138,12 +146,17 @@ class Gatherer:
             direction.wanted = size + 4
         else:
             return
+        if not isinstance(direction.parts, list):
+            direction.parts = []
         direction.parts.append(data[start:end])
         direction.seq = (seq + end - start) & _MASK
         if sum(map(len, direction.parts)) >= direction.wanted:
             payload = b"".join(direction.parts)[4 : direction.wanted]
-            direction.parts.clear()
-            self._learn(payload, direction.awaited.pop(payload[:4]))
+            direction.parts = ()
+            api = direction.awaited[payload[:4]]
+            others = {id: one for id, one in direction.awaited.items() if id != payload[:4]}
+            direction.awaited = others or _NOTHING_AWAITED
+            self._learn(payload, api)
 
     def _learn(self, payload: bytes, api: tuple[int, int]) -> None:
         found = decode_payload(payload, is_request=False, api=api)
