@@ -90,6 +90,7 @@ class Charge:
     ) -> None:
         """Without a bucket nothing is counted."""
         self.throttle_ms = 0
+        self._is_asked = False
         self._quotas = quotas
         self._owner = owner
         self._bucket = bucket
@@ -100,6 +101,7 @@ class Charge:
         bucket = self._bucket
         if bucket is None:
             return
+        self._is_asked = True
         if self._is_strict and bucket.tokens < 0:
             self._throttle(bucket)
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "")
@@ -112,8 +114,9 @@ class Charge:
         self.throttle_ms = round(-bucket.tokens / bucket.rate * 1000)
 
     def commit(self) -> None:
-        """Let what was taken count."""
-        if self._bucket is not None:
+        """Let what was taken count. A bucket of which nobody has asked is full once somebody does,
+        whatever its rate is then."""
+        if self._bucket is not None and self._is_asked:
             self._quotas.keep(self._owner, self._bucket)
 
 

@@ -66,6 +66,17 @@ def _code(taken: Charge, count: int) -> int:
     return 0
 
 
+def test_a_bucket_of_which_nobody_asked_is_full_at_another_rate() -> None:
+    """As with Kafka: a request that takes nothing, as it names no topic that is there, is no use of
+    the bucket."""
+    quotas, cluster = MutationQuotas(), limited(1.0, user="a")
+    assert charge(cluster, quotas) == ([], 0)
+    limit(cluster, 3.0, user="a")
+    assert charge(cluster, quotas, 33, 1) == ([0, 0], 0)
+    limit(cluster, 10.0, user="a")
+    assert charge(cluster, quotas, 1) == ([EXCEEDED], 100)
+
+
 def test_a_topic_passes_until_the_bucket_is_overdrawn() -> None:
     """A bucket for 11 seconds starts full, and refills at its rate."""
     cluster, quotas = limited(1.0, user="a"), MutationQuotas()
