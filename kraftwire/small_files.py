@@ -16,10 +16,13 @@ def read_small_file(
     """Return the bytes of a file or pipe; `opener` is that of `open`.
 
     Raises: OSError, also (EFBIG) for more than `SMALL_FILE_BYTES_MAX`, such as those of a device
-    that never ends.
+    that never ends, and (EINVAL) for a path with a NUL.
     """
-    with open(path, "rb", opener=opener) as file:
-        content = file.read(SMALL_FILE_BYTES_MAX + 1)
+    try:
+        with open(path, "rb", opener=opener) as file:
+            content = file.read(SMALL_FILE_BYTES_MAX + 1)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
     if len(content) > SMALL_FILE_BYTES_MAX:
         raise OSError(errno.EFBIG, f"longer than {SMALL_FILE_BYTES_MAX} bytes", str(path))
     return content

@@ -42,7 +42,7 @@ class KeySetFile:
         """Return what changes with the file's content."""
         try:
             found = os.stat(self._path)
-        except OSError:
+        except (OSError, ValueError):
             return (0, 0, 0)
         return found.st_ino, found.st_size, found.st_mtime_ns
 

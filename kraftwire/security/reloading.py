@@ -129,7 +129,7 @@ def _stamps(properties: Properties) -> list[_Stamp]:
 def _stamp(path: str | None) -> _Stamp:
     try:
         found = os.stat(path) if path else None
-    except OSError:
+    except (OSError, ValueError):  # the latter for a NUL
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
 

@@ -23,6 +23,7 @@ COMMANDS = {
     [
         (["client.id=x", "ssl.truststore.location=x"], "2: ssl.truststore.location: security.prot"),
         (["security.protocol=SSL", "ssl.truststore.location=x"], "2: ssl.truststore.location: x: "),
+        (["security.protocol=SSL", r"ssl.truststore.location=\u0000"], "2: ssl.truststore."),
         (["security.protocol=SASL_SSL", "sasl.mechanism=X"], "2: sasl.mechanism: X is not supp"),
     ],
 )

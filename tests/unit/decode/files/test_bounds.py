@@ -125,6 +125,13 @@ def test_a_small_file_that_never_ends_is_refused(reader: str) -> None:
         READERS[reader]("/dev/zero")
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_a_path_with_a_nul_is_refused(reader: str) -> None:
+    """No system has such a name; it ended in a traceback."""
+    with pytest.raises((OSError, UsageError), match=r"embedded null byte|no URL"):
+        READERS[reader]("/dev\0zero")
+
+
 def _linked(name: str, folder: Path) -> None:
     (folder / name).symlink_to("/dev/zero")
 
