@@ -12,7 +12,7 @@ Source: RFC 9293.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
@@ -47,6 +47,9 @@ _PACKETS_KEPT = 64
 # Link, IP and TCP headers with all their options hold the ports this far from the start at most.
 _HEADERS_MAX = 256
 
+# So many held pieces before a packet are looked at for bytes that it has too.
+_HELD_SEEN = 64
+
 # A keep-alive packet has a byte without meaning, at a place that was read before.
 _PROBE = b"\0"
 
@@ -80,6 +83,7 @@ class Flow:
         "_health",
         "_held",
         "_held_bytes",
+        "_held_longest",
         "_hole_at",
         "_hole_ns",
         "_is_waiting",
@@ -109,7 +113,7 @@ class Flow:
         self.stamp = NO_STAMP
         self._health = health
         self._held: list[_Held] = []
-        self._held_bytes = 0
+        self._held_bytes = self._held_longest = 0
         self._hole_at = self._hole_ns = self._acked_at = _UNKNOWN
         self._is_waiting = False
 
@@ -152,10 +156,24 @@ class Flow:
         ahead = (seq - next_seq) & _MASK
         if next_seq < 0 or not size or (ahead == _MASK and size == 1):
             return False
-        return ahead >= _HALF or any(
-            (held[0] - seq) & _MASK < size or (seq - held[0]) & _MASK < len(held[1])
-            for held in self._held
-        )
+        return ahead >= _HALF or (bool(self._held) and self._may_overlap(seq, size))
+
+    def _may_overlap(self, seq: int, size: int) -> bool:
+        """Whether held bytes may be among some. Of those that begin before them only the nearest
+        are looked at, because there may be very many."""
+        held, at = self._held, self._place(seq)
+        if at < len(held) and (held[at][0] - seq) & _MASK < size:
+            return True
+        first = max(at - _HELD_SEEN, 0)
+        if any((seq - one[0]) & _MASK < len(one[1]) for one in held[first:at]):
+            return True
+        return first > 0 and (seq - held[first - 1][0]) & _MASK < self._held_longest
+
+    def _place(self, seq: int) -> int:
+        """Return how many held pieces begin before a sequence number."""
+        next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        ahead = (seq - next_seq) & _MASK
+        return bisect_left(self._held, ahead, key=lambda other: (other[0] - next_seq) & _MASK)
 
     def accept(self, segment: Segment, packet_number: int) -> None:
         """Take a packet of any kind but SYN; `packet_number` counts those of the connection."""
@@ -206,17 +224,21 @@ class Flow:
 
     def _hold(self, held: _Held, packet_number: int) -> None:
         """Keep bytes until those before them come."""
-        next_seq = self.next_seq
-        if any(held[0] == other[0] and len(held[1]) == len(other[1]) for other in self._held):
-            self._health.retransmissions += 1
-            self._health.bytes.duplicates += len(held[1])
-            return
+        size, at = len(held[1]), self._place(held[0])
+        while at < len(self._held) and self._held[at][0] == held[0]:
+            if len(self._held[at][1]) == size:
+                self._health.retransmissions += 1
+                self._health.bytes.duplicates += size
+                return
+            at += 1
         if not self._held:
             self._hole_at, self._hole_ns = packet_number, held[3][0]
             self._acked_at, self._is_waiting = _UNKNOWN, False
+            self._held_longest = 0
         self._health.out_of_order += 1
-        insort(self._held, held, key=lambda other: (other[0] - next_seq) & _MASK)
-        self._held_bytes += len(held[1])
+        self._held.insert(at, held)
+        self._held_bytes += size
+        self._held_longest = max(self._held_longest, size)
 
     def _drain(self) -> None:
         """Pass on held bytes as far as there is no hole before them."""
