@@ -143,12 +143,16 @@ def _type(source: ByteSource) -> str:
 
 
 def unknown_text(source: ByteSource) -> str:
-    """Return what a file is of which nothing is decoded, and the way out."""
+    """Return what a file is of which nothing is decoded, and the way out where one is known."""
+    if source.size == 0 and not source.kind.is_compressed:
+        return "empty"
+    return way_out(source) or f"{source.size} bytes of no kind that is known"
+
+
+def way_out(source: ByteSource) -> str | None:
+    """Return what a file is that has to be converted or unpacked, and how; None if unknown."""
     if source.kind.is_compressed:
         return f"compressed twice, by {source.kind} inside: unpack it, and decode the files in it"
     if source.kind is FileKind.TAR:
         return "a tar archive: unpack it, and decode the files in it"
-    if source.size == 0:
-        return "empty"
-    known = conversion_hint(bytes(source.read(0, _HEAD_BYTES)), source.path.name)
-    return known or f"{source.size} bytes of no kind that is known"
+    return conversion_hint(bytes(source.read(0, _HEAD_BYTES)), source.path.name)

@@ -22,6 +22,7 @@ _STAGES = {
     "garbage": "file",
     "hole": "file",
     "record-undecoded": "record",
+    "unknown-file": "file",
     "unreadable-file": "file",
     "unreadable-state": "file",
     "wrong-length": "batch",

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftwire.decode.files import FileKind, FileReport, open_source
+from kraftwire.decode.files.decode import way_out
 from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
@@ -261,8 +262,12 @@ def _without_batches(source: ByteSource, file: str, path: Path) -> Tables:
         FindingSink(file, bad.note).add("unreadable-state", error.offset or 0, str(error))
     if source.kind is FileKind.META_PROPERTIES:
         state = with_refusal(state, path)
+    kind = _named(source)
+    is_foreign = source.kind.is_unknown and kind == source.kind and path.suffix != ".properties"
+    if is_foreign and (text := way_out(source)) is not None:
+        FindingSink(file, bad.note).add("unknown-file", 0, text)
     cluster = cluster_of(path)
-    row = file_row(file, _named(source), source.size, cluster=cluster, state=state)
+    row = file_row(file, kind, source.size, cluster=cluster, state=state)
     return {"bad_input": bad_rows(bad.rows), "files": row}
 
 

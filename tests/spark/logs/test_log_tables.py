@@ -30,6 +30,22 @@ def rows(table: Any) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_file_of_another_tool_is_named_with_the_way_out(tmp_path: Path) -> None:
+    """As decode does; other files beside the data are none of our business."""
+    for name, head, way in (
+        ("list.csv", b'"No.","Time","Source"\n', "tshark -w FILE"),
+        ("a.snoop", b"snoop\0\0\0\0\0\0\2", "editcap -F pcapng"),
+        ("notes.txt", b"hello", ""),
+        ("server.properties", b"broker.id=0\n", ""),
+    ):
+        path = tmp_path / name
+        path.write_bytes(head)
+        tables = decode_tables(path)
+        told = [(row["id"], way in row["detail"]) for row in rows(tables["bad_input"])]
+        assert told == ([("unknown-file", True)] if way else [])
+        assert_conserved(tables, len(head))
+
+
 def assert_conserved(tables: dict[str, Any], size: int) -> None:
     """Every byte of the file is counted once, and the sums are those of the rows."""
     (file,) = rows(tables["files"])
