@@ -29,7 +29,8 @@ _EXTENSION = re.compile(rf"({_KEY})=({_VALUE})")
 # Java's `trim` takes these, and no other blanks.
 _BLANKS = "".join(map(chr, range(33)))
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_BEARER = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
+_TOKEN = r"[-_~+/.a-zA-Z0-9]+=*"
+_BEARER = re.compile(rf"(\w+) +({_TOKEN})", re.ASCII)
 
 _LOGIN = "unsecuredLogin"
 _VALIDATOR = "unsecuredValidator"
@@ -149,6 +150,11 @@ def _parsed(message: bytes) -> tuple[str, str]:
     if bearer is None or bearer[1].lower() != "bearer":
         raise Refused("the client's OAUTHBEARER message has no bearer token")
     return bearer[2], match[1] or ""
+
+
+def is_bearer_token(text: str) -> bool:
+    """Whether a text can be a token: a client that shows another one sends something else."""
+    return re.fullmatch(_TOKEN, text) is not None
 
 
 @dataclass(frozen=True, slots=True)

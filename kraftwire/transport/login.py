@@ -26,7 +26,7 @@ from kraftwire.security.credentials import (
 )
 from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
 from kraftwire.security.kerberos import KerberosAccount, KerberosCredentials
-from kraftwire.security.oauth import unsecured_credentials
+from kraftwire.security.oauth import is_bearer_token, unsecured_credentials
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.settings import Properties, SecuritySettings, url_parts
 from kraftwire.small_files import read_small_file
@@ -199,6 +199,8 @@ def _token(properties: Properties, path: str) -> str:
         raise properties.error(_TOKEN_URL, f"{path} has no token: expected ASCII") from None
     if not token:
         raise properties.error(_TOKEN_URL, f"{path} is empty")
+    if not is_bearer_token(token):
+        raise properties.error(_TOKEN_URL, f"{path} has no token: expected one word")
     return token
 
 

@@ -24,13 +24,14 @@ from urllib.parse import urlencode, urlsplit
 
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.oauth import is_bearer_token
 from kraftwire.security.tls import TlsContext
 
 _SECONDS = 10.0
 _ANSWER_BYTES_MAX = 1024 * 1024
 _USED_SHARE = 0.8
-# A token whose life is not told is asked for again at each login.
-_NO_LIFE_S = 0.0
+# A token whose life is not told, or longer than that, is asked for again at each login.
+_LIFE_MAX_S = 1e9
 # As Kafka's default of `sasl.login.retry.backoff.max.ms`, which bounds all attempts of a login.
 _PATIENCE_S = 10.0
 # What passes: a time-out, and too many requests.
@@ -84,10 +85,11 @@ class TokenEndpoint:
         now = time.monotonic()
         if not self._token or now >= self._until:
             answer = self._request_token()
-            token, life = answer.get("access_token"), answer.get("expires_in", _NO_LIFE_S)
-            if not isinstance(token, str) or not token:
+            token, life = answer.get("access_token"), answer.get("expires_in")
+            if not isinstance(token, str) or not is_bearer_token(token):
                 raise self._refused("the answer has no access_token")
-            self._until = now + _USED_SHARE * (life if isinstance(life, int | float) else 0.0)
+            is_told = isinstance(life, int | float) and 0 <= life <= _LIFE_MAX_S
+            self._until = now + _USED_SHARE * (life if is_told else 0.0)
             self._token = token
             self._failing_since = math.inf
         return self._token

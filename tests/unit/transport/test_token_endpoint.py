@@ -87,9 +87,12 @@ def test_a_token_is_asked_for_by_id_and_secret_and_kept(provider: Provider) -> N
     assert "claims" not in repr(endpoint)
 
 
-def test_a_token_at_its_end_is_asked_for_again(provider: Provider) -> None:
-    """Here it has no life at all."""
-    provider.answer = {"access_token": "short"}
+@pytest.mark.parametrize("life", [{}, *({"expires_in": n} for n in (0, -1, 10**400, 1e999, "1"))])
+def test_a_token_at_its_end_is_asked_for_again(
+    provider: Provider, life: dict[str, object]
+) -> None:
+    """Here it has no life at all, or one that cannot be."""
+    provider.answer = {"access_token": "short", **life}
     endpoint = provider.endpoint()
     assert [endpoint.token(), endpoint.token()] == ["short"] * 2
     assert len(provider.asked) == 2
@@ -100,6 +103,8 @@ def test_a_token_at_its_end_is_asked_for_again(provider: Provider) -> None:
     [
         (401, {"error": "invalid_client"}, "got no token: HTTP 401"),
         (200, {"token": "x"}, "the answer has no access_token"),
+        (200, {"access_token": "\ud800"}, "the answer has no access_token"),
+        (200, {"access_token": "a\x01auth=Bearer b"}, "the answer has no access_token"),
         (200, ["x"], "the answer is no JSON object"),
     ],
 )
