@@ -147,9 +147,8 @@ class KnownDifferences:
         if any(_alike(record) == _alike(one) for one in more):
             return _NO_LEADER if fields.get("LastKnownElr") == [_NOBODY] else _SHIFTED
         if name == "PartitionChangeRecord" and _COMES_OR_GOES & {one[0] for one in java["rec"]}:
-            is_repeated = java["rec"].count(record) > 1
             is_stale = (fields["TopicId"], fields["PartitionId"]) not in self._held
-            return _STALE if is_repeated or is_stale else ""
+            return _STALE if is_stale or _is_repeated(java, record) else ""
         return ""
 
     def _fenced_again(self, java: Step) -> set[int]:
@@ -169,6 +168,15 @@ class KnownDifferences:
             return False
         first = java["rec"][: names.index("RegisterBrokerRecord")]
         return any(self._reason(java, record, []) == _STALE for record in first)
+
+
+def _is_repeated(java: Step, record: list[Any]) -> bool:
+    """Return whether Kafka changes a partition once more because of a broker that goes."""
+    names = [name for name, *_ in java["rec"]]
+    end = names.index("RegisterBrokerRecord") if "RegisterBrokerRecord" in names else 0
+    changed = [_place(one) for one in java["rec"][:end] if one[0] == "PartitionChangeRecord"]
+    is_going = record in java["rec"][:end] and changed.count(_place(record)) > 1
+    return is_going or java["rec"].count(record) > 1
 
 
 def answered(step: Step, reasons: Collection[str]) -> Any:
