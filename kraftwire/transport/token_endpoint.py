@@ -88,8 +88,9 @@ class TokenEndpoint:
             token, life = answer.get("access_token"), answer.get("expires_in")
             if not isinstance(token, str) or not is_bearer_token(token):
                 raise self._refused("the answer has no access_token")
-            is_told = isinstance(life, int | float) and 0 <= life <= _LIFE_MAX_S
-            self._until = now + _USED_SHARE * (life if is_told else 0.0)
+            if not isinstance(life, int | float) or not 0 <= life <= _LIFE_MAX_S:
+                life = 0.0
+            self._until = now + _USED_SHARE * life
             self._token = token
             self._failing_since = math.inf
         return self._token
