@@ -108,6 +108,10 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
     return sum(row["end"] - row["start"] for row in found if row["node"] is None)
 
 
+def _no_leader(context: Context) -> str:
+    return "none is known" if context.folder.count("raft_timeline") else "no quorum seen"
+
+
 def _silent(context: Context) -> int:
     """Return for how long logs show leaders that were silent and went on, in nanoseconds."""
     rows = context.folder.rows("raft_timeline", ["kind", "details"])
@@ -139,7 +143,7 @@ def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
         (
             count(len(elected)) if elected else "–", "leaders",
             _gap(context, found, traffic) if elected
-            else "no quorum seen" if is_made("raft_timeline") else _NOT_MADE,
+            else _no_leader(context) if is_made("raft_timeline") else _NOT_MADE,
         ),
         (
             count(lag), "largest lag",

@@ -260,8 +260,9 @@ class QuorumRows:
 
 def _conclusions(story: Story) -> Iterator[Event]:
     """Yield what the files of all replicas say in the end, as events at the end of the story."""
+    told = {event.epoch for event in story.events if event.kind in ("leader", "epoch")}
     for each in story.leaders:
-        if each.time is None:
+        if each.epoch not in told:
             text = f"is known from {listed(each.sources)}; when it began is not"
             details = {"startOffset": each.start_offset, "sources": each.sources}
             kind = "epoch-known"

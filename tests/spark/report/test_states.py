@@ -100,6 +100,18 @@ def test_logs_alone_show_no_gaps(tmp_path: Path) -> None:
     assert "leaders 2 logs show no gaps" in words
 
 
+def test_a_directory_without_a_leader_is_shown(tmp_path: Path) -> None:
+    """A snapshot alone names none, and is not nothing."""
+    details = json.dumps({"folder": "/a", "end": {"offset": 700, "epoch": 4}})
+    event = {"kind": "replica-files", "cluster": "c", "node": "1", "time_ns": START, "epoch": 4}
+    event |= {"text": "furthest: keep it", "details": details}
+    words = words_of(write(written(tmp_path, raft_timeline=[event])))
+    assert "No leader is known." in words
+    assert "furthest: keep it" in words
+    assert "none is known" in words
+    assert "Nothing of a KRaft quorum" not in words
+
+
 def test_logs_show_a_leader_that_was_silent(tmp_path: Path) -> None:
     """It went on in its epoch, after two hours in which nobody led."""
     common = {"node": "1", "cluster": "c", "epoch": 1, "time_ns": START}

@@ -90,10 +90,14 @@ def leaders_part(context: Context) -> Part:
     """A bar for every leadership, red where there was no leader, and the events of the quorum."""
     part = Part("leaders", "Who led when")
     found = leaderships(context)
+    events = context.folder.table("raft_timeline")
+    told = _replica_table(events.to_pylist()) + _event_table(events.to_pylist())
     if not found:
-        part.html = no_rows(
-            context.folder, "raft_timeline", "Nothing of a KRaft quorum was seen."
-        )
+        nothing = "No leader is known." if len(events) else "Nothing of a KRaft quorum was seen."
+        part.html = no_rows(context.folder, "raft_timeline", nothing)
+        if len(events):
+            part.data["timeline"] = events
+            part.html += told
         return part
     clusters = ClusterNames(context.folder)
     # From the bottom: by cluster, the line without a leader and then its nodes, the first on top.
@@ -125,14 +129,12 @@ def leaders_part(context: Context) -> Part:
         tool.point_policy = "follow_mouse"
     part.plots["leaders"] = plot
     part.data["leaders"] = pa.Table.from_pylist(found)
-    events = context.folder.table("raft_timeline")
     part.data["timeline"] = events
     part.html = (
         "{{leaders}}<p class='note'>Red: no leader. Colours distinguish epochs. "
         f"{link('leaders')}</p>"
         + _leadership_table(found)
-        + _replica_table(events.to_pylist())
-        + _event_table(events.to_pylist())
+        + told
     )
     return part
 
