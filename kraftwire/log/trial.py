@@ -157,7 +157,8 @@ class TrialFiles:
         """All of a small file. Raises: StorageError as that of the other file system."""
         content = self._content(path)
         if content.size() > SMALL_FILE_BYTES_MAX:
-            raise StorageError(f"longer than {SMALL_FILE_BYTES_MAX} bytes", file=path)
+            problem = f"reading failed: longer than {SMALL_FILE_BYTES_MAX} bytes"
+            raise StorageError(problem, file=path)
         return content.pread(content.size(), 0)
 
     def lock(self, path: str) -> Lock:  # noqa: ARG002
