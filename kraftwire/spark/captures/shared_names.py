@@ -7,9 +7,7 @@ packet; the others are still used by their own connection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from kraftwire import messages
@@ -64,7 +62,9 @@ class _Names(TopicNames):
         return self._names.get(topic_id) or self._known.get(topic_id)
 
 
-_NOTHING_AWAITED: Mapping[bytes, tuple[int, int]] = MappingProxyType({})
+# Those of all directions that have none; nothing is added to them.
+_NOTHING_AWAITED: dict[bytes, tuple[int, int]] = {}
+_NO_PARTS: list[bytes] = []
 
 
 class PacketDirection:
@@ -86,8 +86,8 @@ class PacketDirection:
         self.number = at // 2 + 1
         self.packets = self.payload = self.size = 0
         self.last_ns = self.syn_ns = -1
-        self.awaited: Mapping[bytes, tuple[int, int]] = _NOTHING_AWAITED
-        self.parts: list[bytes] | tuple[()] = ()
+        self.awaited = _NOTHING_AWAITED
+        self.parts = _NO_PARTS
         self.seq = self.wanted = 0
         self.other = self
 
@@ -124,7 +124,7 @@ class Gatherer:
                 if body is not None:
                     self.names.protocols.setdefault(body.group_id, body.protocol_type)
             return
-        awaited = dict(direction.other.awaited)
+        awaited = direction.other.awaited or {}
         if len(awaited) >= _AWAITED_MAX:
             del awaited[next(iter(awaited))]
         version = int.from_bytes(data[start + 6 : start + 8], "big")
@@ -137,7 +137,7 @@ class Gatherer:
         """Read a packet of a direction in which the response to such a request is due."""
         if direction.parts:
             if seq != direction.seq:
-                direction.parts = ()
+                direction.parts = _NO_PARTS
                 return
         elif data[start + 4 : start + 8] in direction.awaited:
             size = int.from_bytes(data[start : start + 4], "big")
@@ -146,16 +146,14 @@ class Gatherer:
             direction.wanted = size + 4
         else:
             return
-        if not isinstance(direction.parts, list):
-            direction.parts = []
+        direction.parts = direction.parts or []
         direction.parts.append(data[start:end])
         direction.seq = (seq + end - start) & _MASK
         if sum(map(len, direction.parts)) >= direction.wanted:
             payload = b"".join(direction.parts)[4 : direction.wanted]
-            direction.parts = ()
-            api = direction.awaited[payload[:4]]
-            others = {id: one for id, one in direction.awaited.items() if id != payload[:4]}
-            direction.awaited = others or _NOTHING_AWAITED
+            direction.parts = _NO_PARTS
+            api = direction.awaited.pop(payload[:4])
+            direction.awaited = direction.awaited or _NOTHING_AWAITED
             self._learn(payload, api)
 
     def _learn(self, payload: bytes, api: tuple[int, int]) -> None:

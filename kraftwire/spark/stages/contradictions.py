@@ -147,4 +147,3 @@ def _check_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
         for row in pa.RecordBatch.from_arrays(list(arrays), list(_COLUMNS)).to_pylist():
             check.on_batch(row)
     return pa.scalar(check.found, pa.list_(pa.struct(list(_FOUND.arrow))))
-
