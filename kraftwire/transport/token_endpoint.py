@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import math
 import ssl
 import time
 import urllib.error
@@ -73,7 +72,7 @@ class TokenEndpoint:
     tls: TlsContext | None = None
     _token: str = field(default="", init=False, repr=False)
     _until: float = field(default=0.0, init=False)
-    # When it failed first, until it gives a token; endless once it has given one.
+    # When it failed first.
     _failing_since: float | None = field(default=None, init=False)
 
     def token(self) -> str:
@@ -92,7 +91,6 @@ class TokenEndpoint:
                 life = 0.0
             self._until = now + _USED_SHARE * life
             self._token = token
-            self._failing_since = math.inf
         return self._token
 
     def _request_token(self) -> dict[str, Any]:
@@ -136,7 +134,7 @@ class TokenEndpoint:
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        if now - self._failing_since >= _PATIENCE_S:
+        if not self._token and now - self._failing_since >= _PATIENCE_S:
             return self._refused(f"{problem}, for {_PATIENCE_S:.0f} s")
         text = f"token endpoint {self._host}: {problem}; check {self.place}"
         return ApiError(ErrorCode.NETWORK_EXCEPTION, text)
