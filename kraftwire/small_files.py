@@ -23,6 +23,11 @@ def read_small_file(
             content = file.read(SMALL_FILE_BYTES_MAX + 1)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), str(path)) from None
-    if len(content) > SMALL_FILE_BYTES_MAX:
-        raise OSError(errno.EFBIG, f"longer than {SMALL_FILE_BYTES_MAX} bytes", str(path))
+    check_small(len(content), path)
     return content
+
+
+def check_small(size: int, path: str | PathLike[str]) -> None:
+    """Raises: OSError (EFBIG) for a file of more than `SMALL_FILE_BYTES_MAX`."""
+    if size > SMALL_FILE_BYTES_MAX:
+        raise OSError(errno.EFBIG, f"longer than {SMALL_FILE_BYTES_MAX} bytes", str(path))

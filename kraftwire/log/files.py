@@ -97,7 +97,8 @@ class Files(Protocol):
 
 
 @contextlib.contextmanager
-def _failing(operation: str, path: str, *, fatal: bool = False) -> Iterator[None]:
+def failing(operation: str, path: str, *, fatal: bool = False) -> Iterator[None]:
+    """Turn an error of the system into a StorageError that names operation and file."""
     try:
         yield
     except OSError as error:
@@ -138,7 +139,7 @@ class _LocalFile:
         self._path = path
 
     def size(self) -> int:
-        with _failing("reading the size", self._path):
+        with failing("reading the size", self._path):
             return os.fstat(self._descriptor).st_size
 
     def pread(self, count: int, offset: int) -> bytes:
@@ -170,18 +171,18 @@ class _LocalFile:
             raise _failure("writing", self._path, error) from error
 
     def truncate(self, size: int) -> None:
-        with _failing("truncating", self._path):
+        with failing("truncating", self._path):
             os.ftruncate(self._descriptor, size)
 
     def fdatasync(self) -> None:
-        with _failing("syncing", self._path, fatal=True):
+        with failing("syncing", self._path, fatal=True):
             _sync(self._descriptor)
 
     def close(self) -> None:
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
-        with _failing("closing", self._path, fatal=True):
+        with failing("closing", self._path, fatal=True):
             os.close(descriptor)
 
 
@@ -210,63 +211,63 @@ class LocalFiles:
 
     def open(self, path: str, create: bool = False) -> File:
         flags = os.O_RDWR | (os.O_CREAT if create else 0)
-        with _failing("opening", path):
+        with failing("opening", path):
             return _LocalFile(_opened(path, flags), path)
 
     def open_to_read(self, path: str) -> File:
-        with _failing("opening", path):
+        with failing("opening", path):
             return _LocalFile(_opened(path, os.O_RDONLY), path)
 
     def make_read_only(self, path: str) -> None:
-        with _failing("making read-only", path):
+        with failing("making read-only", path):
             os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
 
     def size(self, path: str) -> int:
-        with _failing("reading the size", path):
+        with failing("reading the size", path):
             return os.stat(path).st_size
 
     def space(self, path: str) -> tuple[int, int]:
-        with _failing("reading the space", path):
+        with failing("reading the space", path):
             disk = os.statvfs(path)
         return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
     def listdir(self, path: str) -> list[str]:
-        with _failing("listing", path):
+        with failing("listing", path):
             return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
-        with _failing("making the directory", path):
+        with failing("making the directory", path):
             os.makedirs(path, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
-        with _failing(f"renaming to {new}", old):
+        with failing(f"renaming to {new}", old):
             os.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        with _failing("removing", path):
+        with failing("removing", path):
             os.unlink(path)
 
     def fsync_dir(self, path: str) -> None:
-        with _failing("opening", path):
+        with failing("opening", path):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with _failing("syncing", path, fatal=True):
+            with failing("syncing", path, fatal=True):
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def read_bytes(self, path: str) -> bytes:
-        with _failing("reading", path):
+        with failing("reading", path):
             return read_small_file(path, _opened)
 
     def lock(self, path: str) -> Lock:
         place = os.path.realpath(path)
         if place in _LOCKED:
             raise _in_use(path, "held by this process")
-        with _failing("opening", path):
+        with failing("opening", path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Java locks with fcntl. On some systems flock and fcntl ignore each other.

@@ -10,9 +10,9 @@ import errno
 import os
 
 from kraftwire.errors import StorageError
-from kraftwire.log.files import File, Files, Lock
+from kraftwire.log.files import File, Files, Lock, failing
 from kraftwire.log.names import parent
-from kraftwire.small_files import SMALL_FILE_BYTES_MAX
+from kraftwire.small_files import check_small
 
 
 class _Content:
@@ -156,9 +156,8 @@ class TrialFiles:
     def read_bytes(self, path: str) -> bytes:
         """All of a small file. Raises: StorageError as that of the other file system."""
         content = self._content(path)
-        if content.size() > SMALL_FILE_BYTES_MAX:
-            problem = f"reading failed: longer than {SMALL_FILE_BYTES_MAX} bytes"
-            raise StorageError(problem, file=path)
+        with failing("reading", path):
+            check_small(content.size(), path)
         return content.pread(content.size(), 0)
 
     def lock(self, path: str) -> Lock:  # noqa: ARG002
