@@ -24,6 +24,7 @@ from kraftwire.security.kerberos import KerberosAccount
 from kraftwire.security.oauth import UnsecuredValidator
 from kraftwire.security.principal import Principal, parse_principal
 from kraftwire.security.settings import (
+    OWN_MACHINE,
     PLAINTEXT,
     Properties,
     SecuritySettings,
@@ -58,7 +59,7 @@ _HANDLERS = {
 _BEARER = "sasl.oauthbearer."
 _KEYS = f"{_BEARER}jwks.endpoint."
 _KEYS_URL = f"{_KEYS}url"
-_OWN_MACHINE = tuple(("http", host) for host in ("localhost", "127.0.0.1", "::1"))
+_OWN_MACHINE = tuple(("http", host) for host in OWN_MACHINE)
 # Keys that say which key, certificate or login to use.
 _SECURING = re.compile(r"(?:listener\.name\..*\.)?(?:ssl\.(?:key|trust)|ssl\.client|sasl\.)")
 _NEXT_PRINCIPAL = re.compile(r",\s*(?:\d+:)?User:")

@@ -30,7 +30,7 @@ _GSSAPI = "GSSAPI"
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 # What a login shows as it is: to the node, and without TLS to whoever is on the way.
 _TOLD = {"PLAIN": "password", "OAUTHBEARER": "token"}
-_OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
+OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")
 
 # Classes of Java that a file may name: nothing here can load them, so they must not go unnoticed.
@@ -222,7 +222,7 @@ def _is_in_clear(url: str) -> bool:
     """Whether a request goes over a network in clear; what is no URL is refused elsewhere."""
     try:
         parts = url_parts(url)
-        return parts.scheme == "http" and parts.hostname not in _OWN_MACHINE
+        return parts.scheme == "http" and parts.hostname not in OWN_MACHINE
     except ValueError:
         return False
 
