@@ -152,9 +152,11 @@ class Gatherer:
         if sum(map(len, direction.parts)) >= direction.wanted:
             payload = b"".join(direction.parts)[4 : direction.wanted]
             direction.parts = _NO_PARTS
-            api = direction.awaited.pop(payload[:4])
+            # Later requests may have taken its place while its packets came.
+            api = direction.awaited.pop(payload[:4], None)
             direction.awaited = direction.awaited or _NOTHING_AWAITED
-            self._learn(payload, api)
+            if api is not None:
+                self._learn(payload, api)
 
     def _learn(self, payload: bytes, api: tuple[int, int]) -> None:
         found = decode_payload(payload, is_request=False, api=api)
