@@ -11,7 +11,8 @@ the log.
 | elements of a request | `REQUEST_ELEMENTS_MAX` | its connection is closed |
 | long requests, from 4 KiB | one at a time, 512 KiB/s, then a pause | wait in a `WorkQueue` |
 | long answers, from 64 KiB | one at a time, 512 MiB/s, then a pause | wait in a `WorkQueue` |
-| short requests and answers | 4 KiB in a round of the loop | wait at the `RateGate` |
+| short requests and answers | 4 KiB in a round of the loop | wait at a `RateGate` |
+| reading from connections | four in a round of the loop | wait at another, `paced_stream` |
 | logins, from 16 KiB, or a token of 4 KiB | one at a time, then a pause | wait in a `WorkQueue` |
 | changes of the metadata | eight in a batch of the controller | wait for the next, `in_turn` |
 
@@ -26,17 +27,16 @@ trio's thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from heapq import nsmallest
-from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import trio
 
 from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from kraftwire.node.link import Stream
-from kraftwire.node.peer_liveness import answer_while_connected
+from kraftwire.transport.paced_stream import PacedStream, Readiness
+from kraftwire.transport.rate_gate import REQUEST_COST_BYTES, RateGate
 from kraftwire.wire.message import Message, Struct
 
 # Holders of fewer bytes are closed last.
@@ -78,15 +78,6 @@ LONG_WORK_REST = 3
 LONG_WORK_REST_FEW = 0
 LONG_WORK_ROUNDS = 5
 
-# Shorter requests are let through in turns of this many bytes, with a fixed cost added to each
-# request: four small ones, or one of the longest. That takes about one millisecond, during which
-# other tasks wait. When this time has passed since the last turn, a turn's worth passes without
-# waiting.
-TURN_BYTES = 4 * 1024
-TURN_SECONDS = 0.001
-REQUEST_COST_BYTES = 1024
-TURN_REQUESTS = TURN_BYTES // REQUEST_COST_BYTES
-
 # The first bytes of a login are read as they come, and most logins have no more; the others are
 # read in turns of this many bytes, and long tokens are judged in the same turns. Nothing of them
 # becomes objects, so they need not wait as long as requests. One alone hardly notices the rate;
@@ -95,27 +86,11 @@ LOGIN_READ_BYTES = 16 * 1024
 LOGINS_BYTES_PER_SECOND = 64 * 1024 * 1024
 LOGINS_BYTES_BURST = 1024 * 1024
 
-# Higher than any connection's number: closing comes after answering.
-_AFTER_ALL = 1 << 62
-
 T = TypeVar("T")
 
 # The number of the connection whose request a task answers: a lower one has been open for longer.
 # What the node does on its own account comes first of all.
 CONNECTION: ContextVar[int] = ContextVar("connection", default=0)
-
-
-def in_turn(waiting: Mapping[T, object], count: int) -> list[T]:
-    """Return who of those that wait comes next.
-
-    `waiting` is by connection number, or by tuples that begin with one, in order of arrival. Half
-    of the places go to the connections that have been open for longest, the others to those that
-    have waited for longest.
-    """
-    keys: Iterable[Any] = waiting
-    oldest = nsmallest(count // 2, keys)
-    others = (key for key in waiting if key not in oldest)
-    return [*oldest, *islice(others, count - len(oldest))]
 
 
 class Holder(Protocol):
@@ -267,68 +242,6 @@ class WorkQueue:
         return number
 
 
-class _Waiter(NamedTuple):
-    """A short request that waits. Units: bytes."""
-
-    cost: int
-    turn: trio.Event
-
-
-class RateGate:
-    """Short work: a few requests in each round of the event loop.
-
-    A flood delays only the connections that take part in it, with one request of each at a time.
-    The connections that have been open for longest come first, then those that have waited for
-    longest. Without a flood no request waits.
-    """
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._ends_at = -float("inf")
-        # By connection number, in order of arrival.
-        self._waiting: dict[int, _Waiter] = {}
-        self._is_running = False
-
-    async def take(self, number: int, size: int) -> None:
-        """Return when a request of this size on this connection may be answered. Units: bytes."""
-        cost = size + REQUEST_COST_BYTES
-        if not self._is_running:
-            now = trio.current_time()
-            if now >= self._ends_at:
-                self._left, self._ends_at = TURN_BYTES, now + TURN_SECONDS
-            if self._left > 0:
-                self._left -= cost
-                return
-            self._is_running = True
-            trio.lowlevel.spawn_system_task(self._run)
-        waiter = self._waiting[number] = _Waiter(cost, trio.Event())
-        try:
-            await waiter.turn.wait()
-        finally:
-            if self._waiting.get(number) is waiter:
-                del self._waiting[number]
-
-    async def _run(self) -> None:
-        """Let a few through in each round of the loop, until none is waiting."""
-        try:
-            while self._waiting:
-                left = TURN_BYTES
-                for place, number in enumerate(in_turn(self._waiting, TURN_REQUESTS)):
-                    if left > 0 or place < TURN_REQUESTS // 2:
-                        left -= self._let_through(number)
-                began = trio.current_time()
-                await trio.lowlevel.checkpoint()
-                # On a slow machine too, a flood gets at most half of the time.
-                await trio.sleep(trio.current_time() - began)
-        finally:
-            self._is_running = False
-
-    def _let_through(self, number: int) -> int:
-        waiter = self._waiting.pop(number)
-        waiter.turn.set()
-        return waiter.cost
-
-
 class Admission:
     """The resources that all connections of a node share: memory, and queues for work."""
 
@@ -341,6 +254,7 @@ class Admission:
     ) -> None:
         """`clock` returns seconds of CPU time."""
         self.memory = MemoryBudget(memory_limit, open_bytes)
+        self.readiness = Readiness()
         self.short_work = RateGate()
         self.long_requests = WorkQueue(
             LONG_REQUESTS_BYTES_PER_SECOND, LONG_REQUESTS_BYTES_BURST, clock=clock
@@ -357,6 +271,8 @@ class Admission:
     def connection(self, stream: Stream) -> ConnectionShare:
         """Return the share of a new connection."""
         self._connections += 1
+        if isinstance(stream, trio.SocketStream):
+            stream = PacedStream(stream, self.readiness, self._connections)
         return ConnectionShare(self, self._connections, stream)
 
 
@@ -376,7 +292,7 @@ class ConnectionShare:
         self.is_evicted = False
         self._admission = admission
         self._number = number
-        self._stream = stream
+        self.stream = stream
         # Bytes of the answer that were admitted; -1 before that.
         self._answer_size = -1
         self._login_bytes = 0
@@ -468,16 +384,11 @@ class ConnectionShare:
             self._admission.long_answers.done()
         self._answer_size = -1
 
-    async def leave(self) -> None:
-        """Return when a connection whose peer has left may be cleaned up.
-
-        Thousands may be closed at once, and each takes time.
-        """
-        await self._admission.short_work.take(self._number + _AFTER_ALL, 0)
-
     async def while_connected(self, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `work`; cancels it if the peer leaves. Raises: PeerGone."""
-        return await answer_while_connected(self._stream, work, self.leave)
+        if not isinstance(self.stream, PacedStream):
+            return await work()
+        return await self.stream.while_open(work)
 
 
 def has_too_many_elements(message: Message, size: int) -> bool:

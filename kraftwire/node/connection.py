@@ -34,7 +34,6 @@ from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.handlers.api_versions import only_api_versions
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import FAULTS, RateLimit, log, log_fault
-from kraftwire.node.peer_liveness import PeerGone
 from kraftwire.protocol.envelope import Buffers, response_buffers
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
@@ -42,6 +41,7 @@ from kraftwire.protocol.software import WITH_SOFTWARE, software_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.security.principal import ANONYMOUS
 from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.transport.paced_stream import PeerGone
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
@@ -105,7 +105,6 @@ class Connection:
         admission: Admission | None = None,
     ) -> None:
         """Take over a stream. All connections of a node share `admission`."""
-        self._stream = stream
         self._service = service
         self._limits = limits
         self._stats = stats
@@ -117,6 +116,7 @@ class Connection:
         self._principal = ANONYMOUS
         self._login: SaslServer | None = None
         self._share = (admission or Admission()).connection(stream)
+        self._stream = self._share.stream
         self._software = ""
         self._throttle_ms = 0
         # When the incomplete request began, or the connection if it has not sent one yet.
@@ -277,7 +277,6 @@ class Connection:
             if scope.cancelled_caught:
                 raise _Close("idle" if began is None else "slow-request")
         if not data:
-            await self._share.leave()
             raise _Close("by-peer")
         data = bytes(data)
         if self._tap:
@@ -318,9 +317,7 @@ class Connection:
             self._software = software
         return await self._dispatch(header, body)
 
-    async def _decode(
-        self, header: RequestHeader, payload: bytes, position: int
-    ) -> Message | None:
+    async def _decode(self, header: RequestHeader, payload: bytes, position: int) -> Message | None:
         """Decode a request; returns None for an ApiVersions request of an unknown version.
 
         Raises: _Close.

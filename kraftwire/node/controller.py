@@ -33,7 +33,7 @@ from kraftwire.messages.broker_registration_request import BrokerRegistrationReq
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
-from kraftwire.node.admission import CONNECTION, in_turn
+from kraftwire.node.admission import CONNECTION
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Quorum, not_active
 from kraftwire.node.controller_metrics import (
@@ -50,6 +50,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.security.tokens import Tokens
+from kraftwire.transport.rate_gate import in_turn
 from kraftwire.wire.message import Message
 
 # Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import trio
-
 from kraftwire.errors import SecurityError, UsageError
 from kraftwire.node.link import Stream
 from kraftwire.security.mapping import PrincipalMapper
 from kraftwire.security.principal import ANONYMOUS, Principal, host_text
 from kraftwire.security.sasl_server import LoginSettings, SaslServer
+from kraftwire.transport.paced_stream import PacedStream
 
-Accept = Callable[[trio.SocketStream], Awaitable[tuple[Stream, bytes | None]]]
+Accept = Callable[[PacedStream], Awaitable[tuple[Stream, bytes | None]]]
 """Shakes hands; returns the stream to use, and the client's certificate in DER, if any."""
 
 
@@ -60,7 +59,7 @@ class Guard:
         """
         if self._accept is None:
             return stream, ANONYMOUS
-        assert isinstance(stream, trio.SocketStream)
+        assert isinstance(stream, PacedStream)
         secured, certificate = await self._accept(stream)
         if certificate is None or self._logins is not None:
             return secured, ANONYMOUS
@@ -76,4 +75,3 @@ def host_of(peer: str) -> str:
         return host_text(peer.rpartition(":")[0])
     except UsageError:
         return ""
-

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import resource
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -22,7 +23,6 @@ from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.logs import RateLimit, log
-from kraftwire.node.peer_liveness import probe_peer
 
 Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
 
@@ -31,6 +31,23 @@ _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _EXHAUSTED_WAIT = 0.1
 # No such address on this machine: normal for one of the addresses of localhost.
 _NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+
+# TCP probes a silent peer after this many seconds, and then this many times at this interval.
+# Unacknowledged data times out after the same total time.
+PEER_PROBE_AFTER_SECONDS = 10
+PEER_PROBE_SECONDS = 5
+PEER_PROBES = 4
+
+# TCP options and their values: macOS has another name for the first, and not all systems have the
+# last.
+_PATIENCE_SECONDS = PEER_PROBE_AFTER_SECONDS + PEER_PROBES * PEER_PROBE_SECONDS
+_OPTIONS = {
+    "TCP_KEEPIDLE": PEER_PROBE_AFTER_SECONDS,
+    "TCP_KEEPALIVE": PEER_PROBE_AFTER_SECONDS,
+    "TCP_KEEPINTVL": PEER_PROBE_SECONDS,
+    "TCP_KEEPCNT": PEER_PROBES,
+    "TCP_USER_TIMEOUT": _PATIENCE_SECONDS * 1000,
+}
 
 
 class Acceptor:
@@ -98,6 +115,18 @@ class Acceptor:
             self._refusals.log("total", "refused", address=address, most=limits.connections)
             return False
         return True
+
+
+def probe_peer(sock: trio.socket.SocketType) -> None:
+    """Let TCP detect a peer that vanishes without closing, for example in a power cut.
+
+    Reading from the connection or waiting for its end then fails.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _OPTIONS.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def bind(listener: Listener, backlog: int) -> list[trio.SocketListener]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kraftwire.security.reloading import ReloadedTls
     from kraftwire.transport.client_security import ClientSecurity
     from kraftwire.transport.handshakes import Handshakes
+    from kraftwire.transport.paced_stream import PacedStream
 
 UserOf = Callable[[str, str, bool], ScramUser | None]
 """Returns the user of a mechanism by name, or by the id of a token."""
@@ -153,7 +154,7 @@ def _accept(handshakes: Handshakes | None, stores: ReloadedTls | None) -> Accept
     if handshakes is None or stores is None:
         return None
 
-    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+    async def accept(stream: PacedStream) -> tuple[Stream, bytes | None]:
         return await handshakes.accept(stream, stores.tls)
 
     return accept

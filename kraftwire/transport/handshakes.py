@@ -20,6 +20,7 @@ import trio
 
 from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
+from kraftwire.transport.paced_stream import PacedStream
 
 # An honest peer answers within a round trip. In that time a thread takes fewer steps than this, so
 # it is not the one that has kept the node waiting for longest.
@@ -63,7 +64,7 @@ class Handshakes:
         self._waiting: dict[_Transport, None] = {}
 
     async def accept(
-        self, stream: trio.SocketStream, tls: TlsContext
+        self, stream: PacedStream, tls: TlsContext
     ) -> tuple[AcceptedStream, bytes | None]:
         """Do the handshake; returns the stream to use, and the client's certificate in DER, if any.
 
@@ -76,6 +77,7 @@ class Handshakes:
         secured = trio.SSLStream[trio.abc.Stream](
             transport, tls.context, server_side=True, https_compatible=True
         )
+        accepted = AcceptedStream(secured, transport)
         try:
             await self._shake_hands(secured, transport)
         except (trio.BrokenResourceError, ssl.SSLError) as error:
@@ -86,7 +88,7 @@ class Handshakes:
         cipher = secured.cipher()
         if cipher is not None and not tls.allows(cipher[0]):
             raise _refused(f"the cipher suite {cipher[0]} is not allowed")
-        return AcceptedStream(secured, transport), secured.getpeercert(binary_form=True)
+        return accepted, secured.getpeercert(binary_form=True)
 
     async def _shake_hands(
         self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport
@@ -134,11 +136,18 @@ class Handshakes:
 
 
 class AcceptedStream(trio.abc.Stream):
-    """A stream after its handshake: whatever is sent, TLS keeps 64 KiB of it at most."""
+    """A stream with TLS, which keeps 64 KiB at most of what is sent."""
 
     def __init__(self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport) -> None:
         self.transport_stream = secured
         self._transport = transport
+
+    def __del__(self) -> None:
+        """Free TLS with the last use: trio's stream refers to itself, so it would stay for long.
+
+        A node collects garbage rarely, and each handshake that fails leaves 50 KiB.
+        """
+        vars(self.transport_stream).clear()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Encrypt it piece by piece, in one round of the event loop as ever, then send it."""
@@ -172,7 +181,7 @@ class _Transport(trio.abc.Stream):
 
     held: list[bytes] | None = None
 
-    def __init__(self, stream: trio.SocketStream, handshakes: Handshakes) -> None:
+    def __init__(self, stream: PacedStream, handshakes: Handshakes) -> None:
         self.transport_stream = stream
         self.scope = trio.CancelScope()
         self.is_paced = True
@@ -204,9 +213,7 @@ class _Transport(trio.abc.Stream):
         await self.transport_stream.aclose()
 
 
-async def _send_alert(
-    stream: trio.SocketStream, secured: trio.SSLStream[trio.abc.Stream]
-) -> None:
+async def _send_alert(stream: PacedStream, secured: trio.SSLStream[trio.abc.Stream]) -> None:
     """Tell the client why, as Kafka does where it can (SEC-T16).
 
     trio keeps the alert of a failed handshake to itself. The client may still be sending: to close
@@ -224,10 +231,11 @@ async def _send_alert(
             pass
 
 
-async def _first_byte(stream: trio.SocketStream) -> None:
+async def _first_byte(stream: PacedStream) -> None:
     """Wait until there is something to read, without taking it."""
+    await stream.readable()
     try:
-        data = await stream.socket.recv(1, socket.MSG_PEEK)
+        data = await stream.transport_stream.socket.recv(1, socket.MSG_PEEK)
     except OSError:
         data = b""
     if not data:

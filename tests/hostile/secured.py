@@ -26,6 +26,7 @@ from kraftwire.security.sasl_server import LoginSettings
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import Handshakes
+from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from tests.support.certificates import authority, identity, node_context, pem
 
@@ -55,7 +56,7 @@ def secured_guard() -> Guard:
     # Work takes no time here, so a handshake needs no pause.
     handshakes = Handshakes(clock=lambda: 0.0)
 
-    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+    async def accept(stream: PacedStream) -> tuple[Stream, bytes | None]:
         return await handshakes.accept(stream, _node_tls())
 
     return Guard(accept, settings(), PrincipalMapper(), lambda _: "")

@@ -26,6 +26,7 @@ from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import End, SaslServer
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
+from kraftwire.transport.paced_stream import PacedStream, Readiness
 from kraftwire.wire.frame import LENGTH_SIZE
 from tests.hostile.secured import log_in, read_frame, settings
 from tests.hostile.served import Served, request_frame
@@ -229,7 +230,7 @@ async def test_tokens_that_are_too_long_are_not_read() -> None:
 async def test_a_handshake_has_thirty_seconds() -> None:
     """However slowly its bytes come."""
 
-    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+    async def accept(stream: PacedStream) -> tuple[Stream, bytes | None]:
         while await stream.receive_some():
             pass
         return stream, None
@@ -280,7 +281,7 @@ def _shown(node_tls: TlsContext, holder: Identity, folder: Path) -> str:
             nursery.start_soon(show, listener.socket.getsockname()[1])
             node = await listener.accept()
             with trio.fail_after(60), pytest.raises(SecurityError) as caught:
-                await Handshakes().accept(node, node_tls)
+                await Handshakes().accept(PacedStream(node, Readiness(), 1), node_tls)
             node.socket.close()
         return str(caught.value)
 

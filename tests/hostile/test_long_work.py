@@ -218,11 +218,10 @@ async def test_thousands_that_leave_at_once_are_cleared_in_several_turns(
     """All in one round of the loop took half a second, in which nothing was committed."""
     del autojump_clock
     served = Served(nursery)
-    streams = [served.connect() for _ in range(300)]
+    streams = [await served.join() for _ in range(300)]
     await trio.testing.wait_all_tasks_blocked()
     for stream in streams:
-        stream.send_stream.close()
-        stream.receive_stream.close()
+        stream.socket.close()
     left = []
     while not left or left[-1] < len(streams):
         left.append(sum(served.ended.values()))

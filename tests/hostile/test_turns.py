@@ -10,8 +10,8 @@ import trio.testing
 
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
-from kraftwire.node.admission import REQUEST_COST_BYTES, TURN_BYTES, RateGate
 from kraftwire.node.context import Request
+from kraftwire.transport.rate_gate import REQUEST_COST_BYTES, TURN_BYTES, RateGate
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame

@@ -10,7 +10,6 @@ import trio.testing
 
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
-from kraftwire.node import peer_liveness
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.context import Request
 from kraftwire.node.listener import Acceptor
@@ -100,11 +99,8 @@ async def test_a_fetch_ends_when_its_connection_breaks(nursery: trio.Nursery) ->
 
 
 @pytest.mark.trio
-async def test_bytes_after_a_request_do_not_hide_the_end(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bytes_after_a_request_do_not_hide_the_end(nursery: trio.Nursery) -> None:
     """With another request after it, a Fetch waited for half a minute after its peer was gone."""
-    monkeypatch.setattr(peer_liveness, "PEER_LOOK_SECONDS", 0.01)
     waiting = Waiting()
     served = Served(nursery, waiting.answer)
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")

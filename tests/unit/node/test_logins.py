@@ -154,7 +154,9 @@ _OF_SECURED_NODES = {
     "kraftwire.security.reloading",
     "kraftwire.security.stores",
     "kraftwire.security.tls",
-    "kraftwire.transport",
+    "kraftwire.transport.client_security",
+    "kraftwire.transport.handshakes",
+    "kraftwire.transport.secured_stream",
     "urllib.request",
 }
 
@@ -177,4 +179,4 @@ def test_a_node_in_clear_loads_nothing_of_this(tmp_path: Path) -> None:
     # The search finds what is there.
     logins = tmp_path / "logins"
     logins.mkdir()
-    assert "kraftwire.transport" in _loaded(logins, PROPERTIES)
+    assert "kraftwire.transport.client_security" in _loaded(logins, PROPERTIES)

@@ -38,6 +38,7 @@ from kraftwire.security.sasl_server import LoginSettings
 from kraftwire.security.settings import Properties, client_settings
 from kraftwire.security.tls import TlsContext, client_tls, server_tls
 from kraftwire.transport.handshakes import Handshakes
+from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message
 from tests.support.certificates import identity
@@ -244,7 +245,7 @@ async def _plaintext_at_tls() -> dict[str, int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls, handshakes = TlsContext(context, has_key=True, has_roots=False), Handshakes()
 
-    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+    async def accept(stream: PacedStream) -> tuple[Stream, bytes | None]:
         return await handshakes.accept(stream, tls)
 
     guard = Guard(accept, None, PrincipalMapper(), lambda _: "")

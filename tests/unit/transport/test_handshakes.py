@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import trio.testing
 from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
+from kraftwire.transport.paced_stream import PacedStream, Readiness
 from tests.support.certificates import authority, der, identity, long_chain, node_context, pem
 from tests.support.node_stub import in_virtual_time
 
@@ -32,20 +34,18 @@ def _client() -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def _pair() -> AsyncIterator[tuple[trio.SocketStream, trio.SocketStream]]:
+async def _pair() -> AsyncIterator[tuple[PacedStream, trio.SocketStream]]:
     """Two ends of a connection on loopback: the node's and the client's."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         client = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
-        node = await listener.accept()
+        node = PacedStream(await listener.accept(), Readiness(), 1)
         async with node, client:
             yield node, client
 
 
 async def _connect(client: trio.SocketStream) -> trio.SSLStream[trio.SocketStream]:
-    secured = trio.SSLStream(
-        client, _client(), server_hostname="localhost", https_compatible=True
-    )
+    secured = trio.SSLStream(client, _client(), server_hostname="localhost", https_compatible=True)
     await secured.do_handshake()
     return secured
 
@@ -58,7 +58,7 @@ def _run(test: Callable[[], Awaitable[None]]) -> None:
     trio.run(limited)
 
 
-async def _refusal(handshakes: Handshakes, node: trio.SocketStream, tls: TlsContext) -> str:
+async def _refusal(handshakes: Handshakes, node: PacedStream, tls: TlsContext) -> str:
     with pytest.raises(SecurityError) as caught:
         await handshakes.accept(node, tls)
     assert not caught.value.is_usage
@@ -155,6 +155,38 @@ def test_a_silent_connection_has_not_begun(tls: TlsContext) -> None:
             nursery.cancel_scope.cancel()
 
     _run(run)
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_tls_is_freed_with_its_connection(tls: TlsContext, passes: bool) -> None:
+    """A node collects garbage rarely: 1,500 handshakes that stop, again and again, took 300 MiB."""
+
+    async def run() -> None:
+        handshakes = Handshakes()
+        async with _pair() as (node, client), trio.open_nursery() as nursery:
+            if passes:
+                nursery.start_soon(_connect, client)
+                await handshakes.accept(node, tls)
+            else:
+                await client.send_all(b"no hello")
+                await client.aclose()
+                # What `pytest.raises` returns refers to itself.
+                with suppress(SecurityError):
+                    await handshakes.accept(node, tls)
+
+    gc.collect()
+    before = _tls_of_nodes()
+    gc.disable()
+    try:
+        _run(run)
+        assert _tls_of_nodes() == before
+    finally:
+        gc.enable()
+
+
+def _tls_of_nodes() -> int:
+    kinds = (one for one in gc.get_objects() if isinstance(one, ssl.SSLObject))
+    return sum(one.server_side for one in kinds)
 
 
 def test_those_that_stop_give_way_to_those_that_go_on(tls: TlsContext) -> None:

@@ -1,0 +1,141 @@
+"""Paced streams: accepted connections that are read in turns.
+
+The system reports at once all sockets that can be read, and trio would resume all their tasks in
+one round of its loop. When thousands of connections end in one moment, that round takes a second,
+in which no vote and no commit goes on. So one task watches the sockets of all connections, and a
+`RateGate` lets it resume a few tasks in each round.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import trio
+
+from kraftwire.transport.rate_gate import RateGate
+
+# Higher than any connection's number: those that have ended come last.
+_AFTER_ALL = 1 << 62
+
+# Where the system has no epoll, each task waits for its own socket, then for its turn, and an
+# answer is completed although its peer has left.
+HAS_EPOLL = hasattr(select, "epoll")
+
+T = TypeVar("T")
+
+
+class PeerGone(Exception):
+    """The peer closed its connection before its answer was ready."""
+
+
+class _Watch:
+    """What one connection waits for: `turn` is called when it comes, and the gate permits it."""
+
+    __slots__ = ("number", "turn")
+
+    def __init__(self, number: int, turn: Callable[[], object]) -> None:
+        self.number = number
+        self.turn = turn
+
+
+class Readiness:
+    """Watches the sockets of all connections of a node. Order: all calls in trio's thread."""
+
+    def __init__(self) -> None:
+        self.gate = RateGate()
+        self._epoll: select.epoll | None = None
+        # By file descriptor.
+        self._watches: dict[int, _Watch] = {}
+
+    @contextmanager
+    def watch(
+        self, descriptor: int, number: int, turn: Callable[[], object], events: int
+    ) -> Iterator[None]:
+        """Call `turn` once, in turn, when the system reports one of these events.
+
+        Order: one watch of a socket at a time. The system forgets a socket that is closed.
+        """
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            trio.lowlevel.spawn_system_task(self._run, self._epoll)
+        try:
+            self._epoll.modify(descriptor, events | select.EPOLLONESHOT)
+        except FileNotFoundError:
+            self._epoll.register(descriptor, events | select.EPOLLONESHOT)
+        watch = self._watches[descriptor] = _Watch(number, turn)
+        try:
+            yield
+        finally:
+            self._watches.pop(descriptor, None)
+            self.gate.give_up(watch.number)
+
+    async def _run(self, epoll: select.epoll) -> None:
+        """Pass on what the system reports, as long as the event loop runs."""
+        while True:
+            await trio.lowlevel.wait_readable(epoll.fileno())
+            for descriptor, events in epoll.poll(0):
+                watch = self._watches.pop(descriptor, None)
+                if watch is None:
+                    continue
+                if events & ~select.EPOLLIN:
+                    watch.number += _AFTER_ALL
+                self.gate.enter(watch.number, watch.turn)
+
+
+class PacedStream(trio.abc.HalfCloseableStream):
+    """One accepted connection. `number` is lower for a connection that has been open for longer."""
+
+    def __init__(self, stream: trio.SocketStream, readiness: Readiness, number: int) -> None:
+        self.transport_stream = stream
+        self._readiness = readiness
+        self._number = number
+
+    async def readable(self) -> None:
+        """Return when there is something to read, or the stream has ended, in turn."""
+        sock = self.transport_stream.socket
+        if HAS_EPOLL:
+            turn = trio.Event()
+            events = select.EPOLLIN | select.EPOLLRDHUP
+            with self._readiness.watch(sock.fileno(), self._number, turn.set, events):
+                await turn.wait()
+        else:
+            await trio.lowlevel.wait_readable(sock)
+            await self._readiness.gate.take(self._number, 0)
+
+    async def while_open(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `work`; cancels it if the peer closes the connection.
+
+        Bytes that wait to be read do not hide the end. Raises: PeerGone; what `work` raises.
+        """
+        if not HAS_EPOLL:
+            return await work()
+        descriptor = self.transport_stream.socket.fileno()
+        with trio.CancelScope() as scope:
+            end = self._readiness.watch(descriptor, self._number, scope.cancel, select.EPOLLRDHUP)
+            with end:
+                return await work()
+        raise PeerGone
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Read at least one byte, in turn; nothing at the end."""
+        await self.readable()
+        return await self.transport_stream.receive_some(max_bytes)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Write everything."""
+        await self.transport_stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until there is room."""
+        await self.transport_stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        """End what is sent."""
+        await self.transport_stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self.transport_stream.aclose()
