@@ -8,6 +8,7 @@ by then. What secures it is imported for connections that want it, and to explai
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, Self
 
 import trio
@@ -33,6 +34,10 @@ _OTHERS = (
 )
 # A TLS listener answers plaintext with an alert, whose first bytes these are.
 _TLS_ALERT = b"\x15\x03"
+
+
+class UnknownHostError(ApiError):
+    """The name of a host has no address."""
 
 
 class Channel:
@@ -211,7 +216,9 @@ async def _open_stream(address: Address) -> trio.SocketStream:
         # A UnicodeError: a node advertised an invalid host name.
         reason = _reason(error) if isinstance(error, OSError) else str(error)
         problem = f"{address_text(address)}: {reason}"
-        raise ApiError(ErrorCode.NETWORK_EXCEPTION, problem) from error
+        has_no_host = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
+        kind = UnknownHostError if has_no_host else ApiError
+        raise kind(ErrorCode.NETWORK_EXCEPTION, problem) from error
 
 
 def _with_address(error: WireError, address: Address) -> WireError:

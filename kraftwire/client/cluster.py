@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraftwire.client.addresses import Address, address_text
-from kraftwire.client.channel import Channel
+from kraftwire.client.channel import Channel, UnknownHostError
 from kraftwire.client.results import ClusterInfo, NodeInfo
-from kraftwire.errors import ApiError, SecurityError, WireError
+from kraftwire.errors import ApiError, SecurityError, UsageError, WireError
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.metadata_request import MetadataRequest
@@ -71,7 +71,8 @@ class Cluster:
         another.
 
         Raises: if no address answers, the error of one of them: preferably a SecurityError, as
-        trying again does not help against it, else a temporary one; ApiError at once if a node is
+        trying again does not help against it, else a temporary one; UsageError if none of the
+        given addresses has a host that is known, as Kafka's client; ApiError at once if a node is
         of the wrong kind, broker or controller.
         """
         seeds = self._seeds()
@@ -96,6 +97,10 @@ class Cluster:
                 return self._info
         if refused is not None:
             raise refused
+        unknown = [error for error in errors if isinstance(error, UnknownHostError)]
+        if self._info is None and len(unknown) == len(errors):
+            problems = ", ".join(error_detail(error) for error in unknown)
+            raise UsageError(f"no host of the given addresses is known: {problems}")
         raise next((error for error in errors if is_temporary(error)), errors[0])
 
     async def request(

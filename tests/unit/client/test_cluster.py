@@ -1,0 +1,48 @@
+"""Addresses whose hosts nobody knows."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+
+from kraftwire.client import Admin
+from kraftwire.errors import ApiError, UsageError
+
+_ADDRESSES = "one.invalid:9093,two.invalid:9094"
+
+
+def _fail(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
+    """Let looking up any name fail; returns the names that were asked for."""
+    asked = list[str]()
+
+    async def open_tcp_stream(host: str, _: int) -> trio.SocketStream:
+        asked.append(host)
+        raise socket.gaierror(number, "Name or service not known")
+
+    monkeypatch.setattr(trio, "open_tcp_stream", open_tcp_stream)
+    return asked
+
+
+def test_hosts_that_do_not_exist_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistyped name was looked up for a minute; Kafka's client ends at once."""
+    asked = _fail(monkeypatch, socket.EAI_NONAME)
+    with pytest.raises(UsageError) as caught:
+        Admin(bootstrap_controllers=_ADDRESSES).describe_quorum()
+    assert asked == ["one.invalid", "two.invalid"]
+    assert str(caught.value) == (
+        "no host of the given addresses is known: one.invalid:9093: Name or service not known, "
+        "two.invalid:9094: Name or service not known"
+    )
+
+
+def test_a_name_server_that_does_not_answer_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be back in a moment."""
+    asked = _fail(monkeypatch, socket.EAI_AGAIN)
+    admin = Admin(bootstrap_controllers=_ADDRESSES, timeout_s=0.1, retry_backoff_s=0.001)
+    with pytest.raises(ApiError):
+        admin.describe_quorum()
+    assert len(asked) > 2
