@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +133,33 @@ def test_a_file_that_grew_and_its_successor_are_read_as_one(tmp_path: Path) -> N
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 
 
+@dataclass(frozen=True, slots=True)
+class _Rotated:
+    """A recording in two files, the folder of a run over the first, and the tables of both."""
+
+    files: Sequence[Path]
+    begun: Path
+    tables: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> _Rotated:
+    """What the runs that are killed have in common."""
+    folder = tmp_path_factory.mktemp("rotated")
+    files = rotated(folder / "in", 2)
+    _run(files, folder / "whole")
+    _run(files[:1], folder / "begun")
+    return _Rotated(files, folder / "begun", tables_of(folder / "whole"))
+
+
 @pytest.mark.parametrize("count", range(1, 7))
 @pytest.mark.parametrize("where", ["save", "replace", "remove"])
 def test_a_run_killed_while_it_replaces_a_recording_continues(
-    where: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, count: int, of_two: _Rotated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old parts count until the new ones do, and never both."""
-    files = rotated(tmp_path / "in", 2)
-    _run(files, tmp_path / "whole")
-    _run(files[:1], tmp_path / "out")
+    files = of_two.files
+    shutil.copytree(of_two.begun, tmp_path / "out")
     kills = Kills(count)
     with monkeypatch.context() as patch:
         if where == "save":
@@ -155,7 +175,7 @@ def test_a_run_killed_while_it_replaces_a_recording_continues(
         else:
             assert kills.left > 0
     _run(files, tmp_path / "out", resume=True)
-    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == of_two.tables
     known = manifests.Manifest.load(tmp_path / "out")
     assert known is not None
     assert len(known.sources) == 1

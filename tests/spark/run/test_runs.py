@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES, Selection, recording
-from kraftwire.spark.run import InProcess, RunOptions, pipeline, run
+from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from kraftwire.spark.tables import TABLES
@@ -62,16 +63,49 @@ def _run(source: Path, folder: Path, runner: InProcess | None = None, **more: An
     return run([str(source)], RunOptions(folder), runner or InProcess(), warn=_silent, **more)
 
 
-def test_a_folder_of_everything_is_read_and_conserved(tmp_path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """Inputs, and what a run over them gives that nothing interrupts."""
+
+    source: Path
+    out: Path
+    outcome: Outcome
+    tables: dict[str, list[str]]
+
+
+def _whole(make: Callable[[Path], Path], folder: Path) -> _Whole:
+    source, out = make(folder / "in"), folder / "out"
+    outcome = _run(source, out)
+    return _Whole(source, out, outcome, tables_of(out))
+
+
+@pytest.fixture(scope="module")
+def of_everything(tmp_path_factory: pytest.TempPathFactory) -> _Whole:
+    """Captures, logs, and what is broken."""
+    return _whole(everything, tmp_path_factory.mktemp("everything"))
+
+
+@pytest.fixture(scope="module")
+def of_captures(tmp_path_factory: pytest.TempPathFactory) -> _Whole:
+    """Plain captures."""
+    return _whole(captures, tmp_path_factory.mktemp("captures"))
+
+
+@pytest.fixture(scope="module")
+def of_busy(tmp_path_factory: pytest.TempPathFactory) -> _Whole:
+    """A long connection that is not cut."""
+    return _whole(busy, tmp_path_factory.mktemp("busy"))
+
+
+def test_a_folder_of_everything_is_read_and_conserved(of_everything: _Whole) -> None:
     """A run over an incident's files must not stop at the first that is broken."""
-    source = everything(tmp_path / "in")
-    outcome = _run(source, tmp_path / "out")
+    source, out, outcome = of_everything.source, of_everything.out, of_everything.outcome
     assert outcome.unbalanced == []
-    files = {Path(row["file"]).name: row for row in rows_of(tmp_path / "out", "files")}
+    files = {Path(row["file"]).name: row for row in rows_of(out, "files")}
     assert len(files) == outcome.files == sum(path.is_file() for path in source.rglob("*"))
     for row in files.values():
         assert sum(row[f"{place}_bytes"] or 0 for place in PLACES) == row["size"], row
-    told = {Path(row["file"]).name: row["id"] for row in rows_of(tmp_path / "out", "bad_input")}
+    told = {Path(row["file"]).name: row["id"] for row in rows_of(out, "bad_input")}
     assert {"cut.pcap", "cut.pcap.xz", "wild.pcap", "00000000000000000000.log"} <= told.keys()
     assert files["wild.pcap"]["bad_bytes"] > 0
     assert files["packed.pcap.xz"]["kafka_bytes"] == files["clients.pcap"]["kafka_bytes"]
@@ -91,25 +125,27 @@ def test_tables_without_rows_are_there_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 4, 9, 12])
-def test_a_killed_run_continues(after: int, tmp_path: Path) -> None:
+def test_a_killed_run_continues(after: int, of_everything: _Whole, tmp_path: Path) -> None:
     """Whatever had been done counts once, and nothing counts twice."""
-    source = everything(tmp_path / "in")
-    _run(source, tmp_path / "whole")
+    source = of_everything.source
     with pytest.raises(Killed):
         _run(source, tmp_path / "out", _Dying(after))
     _run(source, tmp_path / "out", InProcess(cores=3), resume=True)
-    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == of_everything.tables
     assert not (tmp_path / "out" / "_tasks").exists()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("where", ["save", "replace"])
 def test_a_run_killed_between_parts_and_manifest_continues(
-    where: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str,
+    count: int,
+    of_captures: _Whole,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts that were moved but are in no manifest must not be counted when it is resumed."""
-    source = captures(tmp_path / "in")
-    _run(source, tmp_path / "whole")
+    source = of_captures.source
     kills = Kills(count)
     with monkeypatch.context() as patch:
         if where == "save":
@@ -125,7 +161,7 @@ def test_a_run_killed_between_parts_and_manifest_continues(
             assert kills.left > 0
             return
     _run(source, tmp_path / "out", resume=True)
-    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == of_captures.tables
 
 
 def test_new_files_are_added_without_the_old_ones(tmp_path: Path) -> None:
@@ -158,18 +194,18 @@ def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 
 
-def test_tables_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch: Any) -> None:
+def test_tables_do_not_depend_on_the_number_of_cores(
+    of_captures: _Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More cores mean more bins."""
     from kraftwire.spark.run import plan
 
-    source = captures(tmp_path / "in")
-    _run(source, tmp_path / "one")
     monkeypatch.setattr(plan, "_UNIT_BYTES_MIN", 1000)
     counting = _Counting()
     counting.cores = 7
-    _run(source, tmp_path / "many", counting)
+    _run(of_captures.source, tmp_path / "many", counting)
     assert counting.tasks.count("decode_unit") > 10
-    assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
+    assert tables_of(tmp_path / "many") == of_captures.tables
 
 
 @pytest.fixture
@@ -181,39 +217,37 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_short_runs")
-def test_a_long_connection_is_decoded_in_parts(tmp_path: Path) -> None:
+def test_a_long_connection_is_decoded_in_parts(of_busy: _Whole, tmp_path: Path) -> None:
     """One connection with more traffic than all others must not keep only one core busy."""
-    source = busy(tmp_path / "in")
-    outcome = _run(source, tmp_path / "one")
     counting = _Counting()
     counting.cores = 4
     options = RunOptions(tmp_path / "many", cut_bytes=10_000)
-    cut = run([str(source)], options, counting, warn=_silent)
+    cut = run([str(of_busy.source)], options, counting, warn=_silent)
     assert counting.tasks.count("decode_unit") > 10
-    assert cut.unbalanced == outcome.unbalanced == []
-    assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
+    assert cut.unbalanced == of_busy.outcome.unbalanced == []
+    assert tables_of(tmp_path / "many") == of_busy.tables
 
 
 @pytest.mark.usefixtures("_short_runs")
-def test_a_connection_that_is_no_longer_than_its_share_stays_whole(tmp_path: Path) -> None:
+def test_a_connection_that_is_no_longer_than_its_share_stays_whole(
+    of_busy: _Whole, tmp_path: Path
+) -> None:
     """Cutting takes a pass over the frames, which is wasted if no core is idle."""
-    source = busy(tmp_path / "in")
-    counting = _Counting()
-    run([str(source)], RunOptions(tmp_path / "out", cut_bytes=10_000), counting, warn=_silent)
+    options, counting = RunOptions(tmp_path / "out", cut_bytes=10_000), _Counting()
+    run([str(of_busy.source)], options, counting, warn=_silent)
     assert counting.tasks.count("decode_unit") == 2
 
 
 @pytest.mark.usefixtures("_short_runs")
 @pytest.mark.parametrize("after", [2, 3, 5, 9])
-def test_a_run_killed_among_parts_continues(after: int, tmp_path: Path) -> None:
+def test_a_run_killed_among_parts_continues(after: int, of_busy: _Whole, tmp_path: Path) -> None:
     """The parts of a connection count together or not at all."""
-    source = busy(tmp_path / "in")
-    _run(source, tmp_path / "whole")
+    source = of_busy.source
     options = RunOptions(tmp_path / "out", cut_bytes=10_000)
     with pytest.raises(Killed):
         run([str(source)], options, _Dying(after, cores=4), warn=_silent)
     run([str(source)], options, InProcess(cores=4), warn=_silent, resume=True)
-    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == of_busy.tables
 
 
 def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
