@@ -19,7 +19,7 @@ _ROWS_MAX = 300_000
 
 # Compiling a query takes longer than reading a few rows uncompiled; so does adaptive planning
 # between its parts.
-_FEW_ROWS: Mapping[str, str] = {
+FEW_ROWS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -44,7 +44,7 @@ def is_small(inputs: Iterable[str]) -> bool:
 def configured_for_few_rows(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Inside the context, configure a session for few rows if the tables of a folder have few."""
     tables = (table for table in folder.iterdir() if not table.name.startswith("_"))
-    chosen = _FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
+    chosen = FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
     before = {name: spark.conf.get(name) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)

@@ -72,9 +72,12 @@ def test_few_parts_and_large_ones_stay(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_derived_tables_are_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    spark_for_many_rows: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Stages must not see how many parts a table had."""
+    """Stages must not see how many parts a table had, nor for how many rows they were planned."""
     source = captures(tmp_path / "in", "quorum", "clients")
     one, other = tmp_path / "one", tmp_path / "other"
     run([str(source)], RunOptions(one), InProcess(), warn=print)
@@ -90,7 +93,7 @@ def test_derived_tables_are_the_same(
 
     monkeypatch.setattr(merged, "_PARTS_MIN", 1)
     monkeypatch.setattr(derived, "merge_small", noted)
-    derive(spark, other, names)
+    derive(spark_for_many_rows, other, names)
     assert {"connections", "exchanges", "files", "batches"} <= set(copied)
     for name in names:
         rows = [sorted(map(repr, rows_of(folder, name))) for folder in (one, other)]

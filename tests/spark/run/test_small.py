@@ -29,9 +29,10 @@ def test_the_sizes_of_all_files_count(tmp_path: Path) -> None:
 
 
 def test_a_session_plans_for_few_rows_and_as_before_afterwards(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_for_many_rows: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session belongs to its user: settings for a small input must not outlive the run."""
+    spark = spark_for_many_rows
     create_missing(tmp_path, ["exchanges"])
     before = spark.conf.get(_ADAPTIVE)
     with configured_for_few_rows(spark, tmp_path):

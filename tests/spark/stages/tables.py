@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kraftwire.spark.stages import Tables
+from kraftwire.spark.stages import STAGES, Tables
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["SECOND", "START", "given", "rows_of"]
+__all__ = ["SECOND", "START", "derived", "given", "rows_of"]
 
 # Nanoseconds.
 SECOND = 10**9
@@ -41,8 +42,21 @@ def _complete(name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def _frame(spark: SparkSession, name: str, rows: Rows) -> DataFrame:
     if not rows:
-        return spark.createDataFrame([], TABLES[name].spark)
+        return _empty(spark, name)
     return spark.createDataFrame(pa.Table.from_pylist(rows, TABLES[name].arrow))
+
+
+@cache
+def _empty(spark: SparkSession, name: str) -> DataFrame:
+    """As in a run, Spark knows that a table is empty, and plans nothing for it."""
+    return spark.createDataFrame([], TABLES[name].spark).limit(0)
+
+
+def derived(spark: SparkSession, tables: Tables, *names: str) -> Tables:
+    """The tables and the outputs of stages, each of which is made once, as in a run."""
+    for name in names:
+        tables = {**tables, name: _frame(spark, name, rows_of(STAGES[name].make(tables), name))}
+    return tables
 
 
 def rows_of(frame: DataFrame, table: str) -> Rows:

@@ -17,7 +17,7 @@ from kraftwire.spark.stages import STAGES, Tables
 from kraftwire.spark.stages.clusters import with_cluster
 from tests.spark.run.folders import rows_of as written
 from tests.spark.stages.finding import find
-from tests.spark.stages.tables import START, Rows, given, rows_of
+from tests.spark.stages.tables import START, Rows, derived, given, rows_of
 from tests.support.captures import golden
 
 # That of the golden quorum, and another one of the same length.
@@ -35,8 +35,7 @@ def _names(*servers: tuple[str, str | None, str | None]) -> Rows:
 
 def _told(spark: SparkSession, **rows: Rows) -> Tables:
     """Tables that a test writes, with the clusters that they name."""
-    tables = given(spark, **rows)
-    return {**tables, "clusters": STAGES["clusters"].make(tables)}
+    return derived(spark, given(spark, **rows), "clusters")
 
 
 def test_one_that_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:

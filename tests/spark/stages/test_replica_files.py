@@ -15,9 +15,9 @@ from kraftwire.controller.check import Contradiction
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file
 from kraftwire.decode.files.walk import walk
 from kraftwire.spark.logs import decode_tables
-from kraftwire.spark.stages import STAGES
+from kraftwire.spark.stages import Tables
 from kraftwire.spark.stages.anomalies import RULES
-from tests.spark.stages.tables import given, rows_of
+from tests.spark.stages.tables import derived, given, rows_of
 from tests.support.log_directories import IDLE_MS, LogMaker, write_directory
 from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
 
@@ -27,24 +27,21 @@ NAME = "__cluster_metadata-0"
 Rows = list[dict[str, Any]]
 
 
-def _tables(spark: SparkSession, *folders: Path) -> dict[str, Any]:
+def _tables(spark: SparkSession, *folders: Path) -> Tables:
     """The tables of log directories, up to the timeline."""
     rows: dict[str, Rows] = {}
     for path in walk(folders, print):
         for name, table in decode_tables(path).items():
             rows.setdefault(name, []).extend(table.to_pylist())
-    tables = given(spark, **rows)
-    for name in ("clusters", "raft_timeline"):
-        tables = {**tables, name: STAGES[name].make(tables)}
-    return tables
+    return derived(spark, given(spark, **rows), "clusters", "raft_timeline")
 
 
-def _events(tables: dict[str, Any], *kinds: str) -> Rows:
+def _events(tables: Tables, *kinds: str) -> Rows:
     found = rows_of(tables["raft_timeline"], "raft_timeline")
     return [row for row in found if row["kind"] in kinds]
 
 
-def _found(tables: dict[str, Any], rule: str) -> Rows:
+def _found(tables: Tables, rule: str) -> Rows:
     one = next(each for each in RULES if each.id == rule)
     return rows_of(one.find(tables), "anomalies")
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.stages import STAGES, Tables
-from tests.spark.stages.tables import SECOND, START, given, rows_of
+from tests.spark.stages.tables import SECOND, START, derived, given, rows_of
 from tests.support.captures import rotated
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,7 +27,7 @@ KILLED, TERMINATED, HALTED = 1795206424.83, 1795206440.06, 1795206455.14
 def _tables(spark: SparkSession, path: Path | list[Path]) -> Tables:
     made = decode_tables(path)
     tables = {**given(spark), **{name: spark.createDataFrame(made[name]) for name in made}}
-    return {**tables, "clusters": STAGES["clusters"].make(tables)}
+    return derived(spark, tables, "clusters")
 
 
 def _timeline(spark: SparkSession, path: Path | list[Path]) -> list[dict[str, Any]]:
@@ -112,8 +112,7 @@ def test_two_clusters_are_two_stories(spark: SparkSession) -> None:
     for name in ("raft_exchanges", "connections"):
         rows = made[name].to_pylist()
         both[name] = rows + [_elsewhere(row) for row in rows]
-    tables = given(spark, **both)
-    tables = {**tables, "clusters": STAGES["clusters"].make(tables)}
+    tables = derived(spark, given(spark, **both), "clusters")
     found = rows_of(STAGES["raft_timeline"].make(tables), "raft_timeline")
     clusters = {row["cluster"] for row in found}
     assert len(clusters) == 2
