@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from tests.support.java import run_kafka_tool
+import pytest
+
+from tests.support.class_archive import archive_options
+from tests.support.java import JVM_OPTIONS, run_kafka_tool
 from tests.support.kafka_process import combined_node, quorum
+from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release, kafka_classpath
 
 _QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
@@ -33,3 +38,12 @@ def test_a_quorum_keeps_its_leader_when_a_killed_voter_comes_back(tmp_path: Path
         ).stdout
     assert cluster.cluster_id in status
     assert all(node.directory_id in status for node in cluster.nodes)
+
+
+@pytest.mark.parametrize("release", [KAFKA, KAFKA_4_1, KAFKA_3_9], ids=lambda each: each.version)
+def test_a_node_maps_its_classes_from_the_archive(release: Release) -> None:
+    """A JVM that cannot use it says nothing, and takes twice as long."""
+    options = (*JVM_OPTIONS, *archive_options(release), "-Xlog:class+load")
+    command = ["java", *options, "-cp", kafka_classpath(release), "kafka.Kafka", "--version"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "kafka.Kafka source: shared objects file (top)" in loaded

@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache"
+# Without links: a JVM uses a class-data archive only with the very paths that it was made with.
+CACHE = (ROOT / ".cache").resolve()
 
 # Older releases whose nodes meet ours in one quorum. 4.1 is the first whose controllers join by
 # themselves; 3.9 the first with voters in the log, and it still logs through log4j 1.
