@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tidy.sources import ROOT, project_files
+from tests.tidy.sources import PACKAGES, ROOT, project_files
 
 __all__ = ["NOT_RUN", "Recipe", "apply", "copy_project", "recipes", "run"]
 
@@ -55,9 +55,13 @@ def recipes(page: Path = ROOT / "CONTRIBUTING.md") -> list[Recipe]:
 
 
 def copy_project(root: Path) -> None:
-    """Copy what belongs to the project, and the engine if it was built."""
-    engines = (ROOT / "kraftwire" / "engine").glob("*.so")
-    for path in (*project_files(), *engines):
+    """Copy what belongs to the project, and what was compiled of it: the engine, bytecode.
+
+    A copied file keeps its time, so its bytecode stays valid until the file is edited.
+    """
+    inside = (file for name in (*PACKAGES, "tests") for file in (ROOT / name).rglob("*"))
+    compiled = (file for file in inside if file.suffix in (".so", ".pyc"))
+    for path in (*project_files(), *compiled):
         target = root / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
@@ -86,7 +90,7 @@ def run(script: str, root: Path) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=root,
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(root)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -8,20 +8,16 @@ or pytest are recognised and checked for what they name instead.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.tidy.recipes import NOT_RUN, copy_project, run
 from tests.tidy.sources import ROOT, project_files, show
 
 NOT_RUN_MAX = 12
-NOT_RUN = re.compile(r"<!-- not run: (?P<reason>\S.*?) -->")
 BLOCK = re.compile(r"^```sh\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTEST = re.compile(r"(?:^|/|\s)(?:python -m )?pytest\b(?P<arguments>.*)")
 
@@ -75,11 +71,7 @@ def _recognised(command: str) -> bool:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project whose `.venv` is the environment of this run."""
     root = tmp_path_factory.mktemp("checkout") / "kraftwire"
-    for path in project_files():
-        target = root / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
-    (root / ".venv").symlink_to(sys.prefix)
+    copy_project(root)
     if (ROOT / ".cache").is_dir():
         (root / ".cache").symlink_to(ROOT / ".cache")
     return root
@@ -90,18 +82,8 @@ def test_commands_of_the_readme_run(block: Block, checkout: Path) -> None:
     """A command that fails for a newcomer is worse than none."""
     lines = [line for line in block.code.splitlines() if not _recognised(line)]
     script = "\n".join(lines)
-    if not script.strip():
-        return
-    path = f"{checkout / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=checkout,
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(checkout)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    if script.strip():
+        run(script, checkout)
 
 
 def test_few_commands_are_not_run() -> None:
