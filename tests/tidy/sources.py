@@ -63,9 +63,15 @@ def python_files(*folders: str) -> list[Path]:
     return [path for path in files if path.relative_to(ROOT).parts[0] in folders]
 
 
+@cache
 def parse(path: Path) -> ast.Module:
-    """The syntax tree of a Python file of the project."""
-    return _trees()[path]
+    """The syntax tree of a Python file, which no later collection of garbage goes through."""
+    gc.disable()
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def nodes(path: Path, *kinds: type[Node]) -> list[Node]:
@@ -80,19 +86,6 @@ def _by_kind(path: Path) -> defaultdict[type[ast.AST], list[ast.AST]]:
     for node in ast.walk(parse(path)):
         found[type(node)].append(node)
     return found
-
-
-@cache
-def _trees() -> dict[Path, ast.Module]:
-    """The syntax trees of all files, which no later collection of garbage goes through."""
-    gc.disable()
-    try:
-        return {
-            path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in python_files()
-        }
-    finally:
-        gc.enable()
-        gc.freeze()
 
 
 def show(path: Path, line: int | None = None) -> str:
