@@ -21,7 +21,8 @@ from tests.support.raft_messages import add_voter, begin, fetched
 from tests.support.raft_quorums import caught_up, leading
 
 _STEPS = 120
-_RUNS = 40
+_RUNS = 10
+_MANY_RUNS = 160
 
 
 def _leader(number: int) -> Lone:
@@ -161,6 +162,12 @@ def _hunt_often(role: str, runs: int) -> None:
 def test_hostile_peers_cannot_harm_a_core(role: str) -> None:
     """R-FATAL-1 lists what ends a Java node; a faulty peer must not end others."""
     _hunt_often(role, _RUNS)
+
+
+@pytest.mark.parametrize("role", _ROLES)
+def test_hostile_peers_cannot_harm_a_core_in_the_long_run(role: str) -> None:
+    """As many of them as it may take to find a rule that is broken."""
+    _hunt_often(role, _MANY_RUNS)
 
 
 _BROKEN: dict[str, Any] = {
@@ -361,4 +368,4 @@ def test_hostile_peers_find_a_rule_that_is_broken(
     role, sign, *edits = _BROKEN[broken]
     put_back(tuple(edits), monkeypatch)
     with pytest.raises((AssertionError, WireError), match=sign):
-        _hunt_often(role, 4 * _RUNS)
+        _hunt_often(role, _MANY_RUNS)

@@ -70,6 +70,9 @@ MARKS: dict[str, tuple[str, ...]] = {
 # File -> beginnings of the names of long tests. Each shows what a test beside it shows, in one more
 # case or at full size.
 LONG_CASES = {
+    "fuzz/test_raft_hostile.py": (
+        "test_hostile_peers_cannot_harm_a_core_in_the_long_run",
+    ),
     "hostile/test_bombs.py": (
         "test_bytes_of_very_many_records_are_not_kept",
         "test_lines_of_many_headers_are_not_kept",
