@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from joserfc import jwk, jwt
 
-from tests.support.java import run_kafka_tool
+from tests.support.java import JavaTools
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
 from tests.support.mixed_quorum.stores import MemberStores
 from tests.support.quorum_tools import masked, ours
@@ -30,7 +30,6 @@ _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _LOGIN = f"{_PACKAGE}.OAuthBearerLoginCallbackHandler"
 _VALIDATOR = f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler"
 _JAAS = f"{MODULES['OAUTHBEARER']} required;"
-_QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 class Provider:
@@ -66,11 +65,13 @@ class Provider:
 
 @dataclass(frozen=True)
 class Realm:
-    """Two Java controllers and one of ours, and who makes tokens for all."""
+    """Two Java controllers and one of ours, who makes tokens for all, and Kafka's tools, which may
+    fetch them."""
 
     provider: Provider
     quorum: MixedQuorum
     stores: MemberStores
+    tools: JavaTools
 
     def client(self, token: str) -> str:
         """A client's file with a token."""
@@ -136,7 +137,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
             patch.setenv("JAVA_TOOL_OPTIONS", allowed)
             quorum.start()
             quorum.wait_commit(0, *NODES)
-            yield Realm(provider, quorum, stores)
+            with JavaTools() as tools:
+                yield Realm(provider, quorum, stores, tools)
     finally:
         provider.server.shutdown()
         thread.join()
@@ -157,9 +159,10 @@ def test_both_tools_log_in_at_both_kinds(realm: Realm) -> None:
         where = ("--bootstrap-controller", realm.quorum.address(number))
         described = ours(*where, *words)
         assert (described.returncode, described.stderr) == (0, "")
-        expected = run_kafka_tool(_QUORUM_TOOL, *where, *words).stdout
+        expected = realm.tools.run("quorum", *where, *words)
+        assert expected.returncode == 0, expected.stderr
         fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected).splitlines()]
+        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +181,7 @@ def test_a_token_that_is_not_valid_is_refused_by_both_kinds(
         assert "invalid_token" in line
         assert "eyJ" not in line
     where = ("--bootstrap-controller", realm.quorum.address(NODE))
-    refused = run_kafka_tool(_QUORUM_TOOL, *where, *words, check=False)
-    assert refused.returncode == 1
+    assert realm.tools.run("quorum", *where, *words).returncode == 1
 
 
 def test_each_in_turn_is_killed(realm: Realm) -> None:

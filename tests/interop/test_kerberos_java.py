@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.java import run_kafka_tool
+from tests.support.java import JavaTools
 from tests.support.kdc import Kdc, jaas, running_kdc
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 from tests.support.mixed_quorum.stores import MemberStores
@@ -22,16 +22,17 @@ NODES = (1, 2, NODE)
 # Java asks for a ticket of this name at a loopback address, too.
 HOST = "localhost"
 _SERVICE = {"sasl.kerberos.service.name": "kafka"}
-_QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 @dataclass(frozen=True)
 class Realm:
-    """Two Java controllers, one of ours, a Java broker, and who gives tickets to all."""
+    """Two Java controllers, one of ours, a Java broker, and who gives tickets to all and to Kafka's
+    tools."""
 
     kdc: Kdc
     quorum: MixedQuorum
     stores: MemberStores
+    tools: JavaTools
 
     def client(self, user: str) -> str:
         """A client's file for a user."""
@@ -83,7 +84,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         ) as quorum:
             quorum.start()
             quorum.wait_commit(0, *NODES)
-            yield Realm(kdc, quorum, stores)
+            with JavaTools() as tools:
+                yield Realm(kdc, quorum, stores, tools)
 
 
 def test_both_tools_log_in_at_both_kinds(realm: Realm) -> None:
@@ -93,9 +95,10 @@ def test_both_tools_log_in_at_both_kinds(realm: Realm) -> None:
         where = ("--bootstrap-controller", realm.quorum.address(number))
         described = ours(*where, *words)
         assert (described.returncode, described.stderr) == (0, "")
-        expected = run_kafka_tool(_QUORUM_TOOL, *where, *words).stdout
+        expected = realm.tools.run("quorum", *where, *words)
+        assert expected.returncode == 0, expected.stderr
         fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected).splitlines()]
+        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
 
 
 def test_who_may_not_is_refused_by_both_kinds(realm: Realm) -> None:
@@ -106,7 +109,7 @@ def test_who_may_not_is_refused_by_both_kinds(realm: Realm) -> None:
         refused = ours(*where, *words)
         assert refused.returncode == 1
         assert "CLUSTER_AUTHORIZATION_FAILED" in refused.stderr
-        refused = run_kafka_tool(_QUORUM_TOOL, *where, *words, check=False)
+        refused = realm.tools.run("quorum", *where, *words)
         assert refused.returncode == 1
         assert "ClusterAuthorizationException" in refused.stderr
 
@@ -143,9 +146,10 @@ def test_both_tools_log_in_without_tls(realm: Realm) -> None:
         words = ("--bootstrap-controller", quorum.address(NODE), "--command-config", path)
         described = ours(*words, "describe", "--status")
         assert (described.returncode, described.stderr) == (0, "")
-        expected = run_kafka_tool(_QUORUM_TOOL, *words, "describe", "--status").stdout
+        expected = realm.tools.run("quorum", *words, "describe", "--status")
+        assert expected.returncode == 0, expected.stderr
         fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected).splitlines()]
+        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
 
 
 def test_either_kind_leads_when_the_other_is_killed(realm: Realm) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from kraftwire.cli import main as cli
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_from_text
-from tests.support.java import JavaTools
+from tests.support.java import shared_tools
 
 _CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 _OTHER_CLUSTER = "VcMx9jjsQtyN74NNAUrvig"
@@ -70,18 +70,11 @@ class Result:
     files: dict[str, bytes | list[str]]
 
 
-@pytest.fixture(scope="module")
-def tools() -> Iterator[JavaTools]:
-    """One JVM for all cases."""
-    with JavaTools() as running:
-        yield running
-
-
 Both = Callable[[Case], tuple[Result, Result]]
 
 
 @pytest.fixture
-def both(tmp_path: Path, tools: JavaTools, capsys: pytest.CaptureFixture[str]) -> Both:
+def both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Both:
     """Run a case with Kafka's tool and with ours, each in a separate folder."""
 
     def run(case: Case) -> tuple[Result, Result]:
@@ -90,7 +83,7 @@ def both(tmp_path: Path, tools: JavaTools, capsys: pytest.CaptureFixture[str]) -
             folder = tmp_path / who
             arguments = ["format", "-t", case.cluster, "-c", str(case.config(folder)), *case.flags]
             if who == "java":
-                told = tools.run("storage", *arguments)
+                told = shared_tools().run("storage", *arguments)
                 code, out, err = told.returncode, told.stdout, told.stderr
             else:
                 code = cli.main(["storage", *arguments])

@@ -39,12 +39,26 @@ def run_kafka_tool(
 ) -> subprocess.CompletedProcess[str]:
     """Run a main class of Kafka, such as ``kafka.tools.DumpLogSegments``, to its end.
 
+    Those of the newest release run in one JVM, one after the other.
+
     Raises: AssertionError with the tool's output if it fails and `check` is set; skips or fails
     the test where Java or the jars are missing.
     """
+    if release == KAFKA:
+        result = shared_tools().run(main_class, *args)
+    else:
+        result = _run_alone(release, main_class, *args)
+    shown = f"{main_class} {' '.join(map(str, args))}\n{result.stdout}\n{result.stderr}"
+    assert not check or result.returncode == 0, f"exit code {result.returncode}: {shown}"
+    return result
+
+
+def _run_alone(
+    release: Release, main_class: str, *args: object
+) -> subprocess.CompletedProcess[str]:
     options = (*JVM_OPTIONS, *archive_options(release))
     command = ["java", *options, "-cp", kafka_classpath(release), main_class]
-    result = subprocess.run(
+    return subprocess.run(
         [*command, *map(str, args)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -52,26 +66,18 @@ def run_kafka_tool(
         timeout=_TOOL_SECONDS_MAX,
         check=False,
     )
-    shown = f"{main_class} {' '.join(map(str, args))}\n{result.stdout}\n{result.stderr}"
-    assert not check or result.returncode == 0, f"exit code {result.returncode}: {shown}"
-    return result
 
 
-def run_java_source(name: str, *args: object, given: bytes = b"") -> str:
-    """Run a program of java/single, which needs more of Kafka than its client; returns its output.
+def run_java_source(name: str, given: bytes) -> None:
+    """Run a program of java/single, which needs more of Kafka than its client, with this input.
 
     Raises: AssertionError with the program's errors if it fails.
     """
     command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(), str(SOURCES / "single" / name)]
     result = subprocess.run(
-        [*command, *map(str, args)],
-        input=given,
-        capture_output=True,
-        timeout=_TOOL_SECONDS_MAX,
-        check=False,
+        command, input=given, capture_output=True, timeout=_TOOL_SECONDS_MAX, check=False
     )
     assert result.returncode == 0, result.stderr.decode()
-    return result.stdout.decode()
 
 
 @functools.cache

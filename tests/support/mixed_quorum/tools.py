@@ -68,7 +68,6 @@ class Tools:
         """Create a topic through the brokers."""
         words = ("--create", "--topic", name, "--partitions", partitions)
         server = ("--bootstrap-server", self._quorum.bootstrap_servers)
-        # In a JVM of its own, which this tool ends.
         return run_kafka_tool(_TOPICS, *server, *words, "--replication-factor", replicas)
 
     def _until_done(self, done: str, *words: str, is_certain: bool) -> _Result:
