@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
+
 from kraftwire.controller.image import MetadataImage
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.java import java_images
@@ -24,27 +28,46 @@ def _image_of(batches: list[list[bytes]]) -> MetadataImage:
     return image
 
 
-def test_a_snapshot_says_what_kafkas_would_say(seed: int) -> None:
+@dataclass(frozen=True)
+class Written:
+    """What is written into a snapshot of a history: by us, by Kafka, and by Kafka from ours."""
+
+    place: str
+    ours: list[bytes]
+    theirs: list[bytes]
+    again: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def written(seed: int) -> list[Written]:
+    """All histories, Kafka's part by one JVM."""
+    histories = _histories(seed)
+    ours = [list(_image_of(history).freeze()) for history in histories]
+    places = [f"history {seed + number}" for number in range(len(ours))]
+    answers = java_images([*histories, *([snapshot] for snapshot in ours)])
+    read = [_values(*each) for each in zip([*places, *places], answers, strict=True)]
+    theirs, again = read[: len(ours)], read[len(ours) :]
+    return [Written(*each) for each in zip(places, ours, theirs, again, strict=True)]
+
+
+def _values(place: str, answer: list[bytes] | str) -> list[bytes]:
+    """What Kafka wrote, unless it refused a record."""
+    assert not isinstance(answer, str), f"{place}: {answer}"
+    return answer
+
+
+def test_a_snapshot_says_what_kafkas_would_say(written: list[Written]) -> None:
     """A Java node that starts from our snapshot would never learn what is missing in it."""
-    histories = _histories(seed)
-    for number, (history, theirs) in enumerate(zip(histories, java_images(histories), strict=True)):
-        place = f"history {seed + number}"
-        assert not isinstance(theirs, str), f"{place}: {theirs}"
-        ours = list(_image_of(history).freeze())
-        assert metadata(ours) == metadata(theirs), place
-        assert type_order(ours) == type_order(theirs), place
+    for each in written:
+        assert metadata(each.ours) == metadata(each.theirs), each.place
+        assert type_order(each.ours) == type_order(each.theirs), each.place
 
 
-def test_kafka_reads_our_snapshots_as_the_log_they_replace(seed: int) -> None:
+def test_kafka_reads_our_snapshots_as_the_log_they_replace(written: list[Written]) -> None:
     """An image loaded from a snapshot, ours or Kafka's, writes the same snapshot again."""
-    histories = _histories(seed)
-    frozen = [list(_image_of(history).freeze()) for history in histories]
-    of_logs = java_images(histories)
-    of_snapshots = java_images([[snapshot] for snapshot in frozen])
-    for number, (log, snapshot) in enumerate(zip(of_logs, of_snapshots, strict=True)):
-        assert not isinstance(snapshot, str), f"history {seed + number}: {snapshot}"
-        assert metadata(snapshot) == metadata(log), f"history {seed + number}"
-        for source in (frozen[number], snapshot):
-            end = OffsetAndEpoch(1000, 3)
-            image = MetadataImage.load(end, [raw_batch(source, 0)])
-            assert metadata(image.freeze()) == metadata(log), f"history {seed + number}"
+    for each in written:
+        expected = metadata(each.theirs)
+        assert metadata(each.again) == expected, each.place
+        for source in (each.ours, each.again):
+            image = MetadataImage.load(OffsetAndEpoch(1000, 3), [raw_batch(source, 0)])
+            assert metadata(image.freeze()) == expected, each.place

@@ -62,39 +62,63 @@ def _ours(folder: Path, lists: list[list[bytes]], control: ControlRecords, limit
     return (folder / "written").read_bytes()
 
 
-@pytest.mark.parametrize("with_voters", [True, False])
-@pytest.mark.parametrize(("limit", "list_max"), [(8 << 20, 60), (3000, 4), (700, 1), (20_000, 90)])
-def test_the_bytes_are_those_of_kafkas_writer(
-    tmp_path: Path, limit: int, list_max: int, with_voters: bool
-) -> None:
-    """Headers, batches and where they end, for both kraft.versions (R-SNAP-3)."""
+# The largest batch, and how many values a list may have.
+_SIZES = ((8 << 20, 60), (3000, 4), (700, 1), (20_000, 90))
+_WITH_VOTERS = (True, False)
+
+
+def _lists(limit: int, list_max: int) -> list[list[bytes]]:
     source = random.Random(limit)
-    lists = [
+    return [
         [source.randbytes(source.randint(1, 200)) for _ in range(source.randint(1, list_max))]
         for _ in range(80)
     ]
-    (tmp_path / "java").mkdir()
-    (tmp_path / "ours").mkdir()
+
+
+def _folder(root: Path, limit: int, with_voters: bool) -> Path:
+    return root / f"{limit}-{with_voters}"
+
+
+@pytest.fixture(scope="module")
+def javas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with what Kafka's writer makes of all cases, by one JVM."""
+    root = tmp_path_factory.mktemp("java")
+    given = b""
+    for limit, list_max in _SIZES:
+        for with_voters in _WITH_VOTERS:
+            folder = _folder(root, limit, with_voters)
+            folder.mkdir()
+            name = str(folder).encode()
+            given += struct.pack(">H", len(name)) + name
+            given += struct.pack(">qiiqq", *_ID, limit, _NOW - 77, _NOW)
+            given += _counted(_VOTERS.encode(0) if with_voters else b"")
+            for values in _lists(limit, list_max):
+                given += struct.pack(">i", len(values)) + b"".join(map(_counted, values))
+            given += struct.pack(">i", 0)
+    run_java_source("WriteSnapshot.java", given + struct.pack(">H", 0))
+    return root
+
+
+def _counted(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+@pytest.mark.parametrize("with_voters", _WITH_VOTERS)
+@pytest.mark.parametrize(("limit", "list_max"), _SIZES)
+def test_the_bytes_are_those_of_kafkas_writer(
+    tmp_path: Path, javas: Path, limit: int, list_max: int, with_voters: bool
+) -> None:
+    """Headers, batches and where they end, for both kraft.versions (R-SNAP-3)."""
+    folder = _folder(javas, limit, with_voters)
     control = _CONTROL if with_voters else ()
-    ours = _ours(tmp_path / "ours", lists, control, limit)
-    given = b"".join(
-        struct.pack(">i", len(values))
-        + b"".join(struct.pack(">i", len(value)) + value for value in values)
-        for values in lists
-    )
-    hex_voters = [_VOTERS.encode(0).hex()] if with_voters else []
-    run_java_source(
-        "WriteSnapshot.java",
-        *(tmp_path / "java", *_ID, limit, _NOW - 77, _NOW, *hex_voters),
-        given=given + struct.pack(">i", 0),
-    )
-    (java,) = (tmp_path / "java").iterdir()
+    ours = _ours(tmp_path, _lists(limit, list_max), control, limit)
+    (java,) = folder.iterdir()
     assert java.read_bytes() == ours
     assert java.stat().st_mode & 0o777 == 0o400
     if limit == 8 << 20:
-        store = SnapshotStore(LocalFiles(), str(tmp_path / "ours"))
+        store = SnapshotStore(LocalFiles(), str(tmp_path))
         assert store.read(_ID, 0, len(ours)) == ours
-    assert SnapshotStore(LocalFiles(), str(tmp_path / "java")).newest == _ID
+    assert SnapshotStore(LocalFiles(), str(folder)).newest == _ID
 
 
 def test_dump_log_reads_our_snapshots(tmp_path: Path) -> None:

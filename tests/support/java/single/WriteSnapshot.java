@@ -3,7 +3,6 @@ import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.common.memory.MemoryPool;
@@ -20,9 +19,10 @@ import org.apache.kafka.snapshot.FileRawSnapshotWriter;
 import org.apache.kafka.snapshot.RecordsSnapshotWriter;
 
 /**
- * Writes a snapshot with Kafka's own writer: arguments directory, end offset, epoch, largest batch,
- * last contained timestamp, clock, and a VotersRecord in hex (missing for kraft.version 0). Standard
- * input has lists of values: their number, then the length and the bytes of each.
+ * Writes snapshots with Kafka's own writer. Standard input has for each: its directory, end offset,
+ * epoch, largest batch, last contained timestamp, clock, the length and the bytes of a VotersRecord
+ * (none for kraft.version 0), then lists of values: their number, the length and the bytes of each.
+ * A list of no values is the end of a snapshot, a directory without a name the end of them all.
  */
 final class WriteSnapshot {
     private static final class Values implements RecordSerde<byte[]> {
@@ -58,24 +58,33 @@ final class WriteSnapshot {
     }
 
     public static void main(String[] args) throws Exception {
-        OffsetAndEpoch id = new OffsetAndEpoch(Long.parseLong(args[1]), Integer.parseInt(args[2]));
+        DataInputStream in = new DataInputStream(System.in);
+        for (String folder = in.readUTF(); !folder.isEmpty(); folder = in.readUTF()) {
+            write(folder, in);
+        }
+    }
+
+    private static void write(String folder, DataInputStream in) throws Exception {
+        OffsetAndEpoch id = new OffsetAndEpoch(in.readLong(), in.readInt());
+        int largest = in.readInt();
+        long lastContained = in.readLong();
+        Time clock = clock(in.readLong());
+        ByteBuffer bytes = ByteBuffer.wrap(in.readNBytes(in.readInt()));
         Optional<VoterSet> voters = Optional.empty();
-        if (args.length > 6) {
-            ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(args[6]));
+        if (bytes.hasRemaining()) {
             VotersRecord record = new VotersRecord(new ByteBufferAccessor(bytes), (short) 0);
             voters = Optional.of(VoterSet.fromVotersRecord(record));
         }
         try (RecordsSnapshotWriter<byte[]> writer = new RecordsSnapshotWriter.Builder()
-                .setRawSnapshotWriter(FileRawSnapshotWriter.create(Path.of(args[0]), id))
-                .setMaxBatchSizeBytes(Integer.parseInt(args[3]))
-                .setLastContainedLogTimestamp(Long.parseLong(args[4]))
-                .setTime(clock(Long.parseLong(args[5])))
+                .setRawSnapshotWriter(FileRawSnapshotWriter.create(Path.of(folder), id))
+                .setMaxBatchSizeBytes(largest)
+                .setLastContainedLogTimestamp(lastContained)
+                .setTime(clock)
                 .setMemoryPool(MemoryPool.NONE)
                 .setKraftVersion(
                     voters.isPresent() ? KRaftVersion.KRAFT_VERSION_1 : KRaftVersion.KRAFT_VERSION_0)
                 .setVoterSet(voters)
                 .build(new Values())) {
-            DataInputStream in = new DataInputStream(System.in);
             for (int count = in.readInt(); count > 0; count = in.readInt()) {
                 List<byte[]> values = new ArrayList<>();
                 for (int i = 0; i < count; i++) {
