@@ -1,6 +1,7 @@
 """Probes in Go and JavaScript: their clients are fetched, built and kept in the cache folder.
 
-Owns `.cache/probes-go` and `.cache/probes-js-*`. go.mod, go.sum and package-lock.json pin versions.
+Owns `.cache/probes-go-*` and `.cache/probes-js-*`. go.mod, go.sum and package-lock.json pin
+versions.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ def node_missing() -> str:
 
 
 def go_command(name: str) -> Callable[[], Sequence[str]]:
-    """The probe that is the folder `name` below `go`; it is built first."""
+    """The probe that is the folder `name` below `go`; it is built first if its sources are new."""
 
     def command() -> Sequence[str]:
-        target = CACHE / "probes-go" / name
+        target = CACHE / f"probes-go-{_go_digest()}" / name
         with exclusive("probes-go"):
-            result = _go("build", "-o", str(target), f"./{name}")
-        assert result.returncode == 0, result.stderr
+            if not target.exists():
+                made = target.with_suffix(".new")
+                result = _go("build", "-o", str(made), f"./{name}")
+                assert result.returncode == 0, result.stderr
+                made.rename(target)
         return [str(target)]
 
     return command
@@ -71,6 +75,14 @@ def _go_modules_missing() -> str:
     with exclusive("probes-go"):
         result = _go("mod", "download")
     return f"Go modules: {result.stderr.strip()[-300:]}" if result.returncode else ""
+
+
+@functools.cache
+def _go_digest() -> str:
+    """What the programs depend on: their sources, and the modules that are pinned."""
+    files = sorted(path for path in _GO.rglob("*") if path.is_file())
+    texts = (b"%s\0%s" % (str(path.relative_to(_GO)).encode(), path.read_bytes()) for path in files)
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
 def _go(*words: str) -> subprocess.CompletedProcess[str]:
