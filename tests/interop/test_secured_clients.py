@@ -72,6 +72,7 @@ from kafka.admin import KafkaAdminClient
 print(*KafkaAdminClient(
     bootstrap_servers=address, security_protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism,
     sasl_plain_username="alice", sasl_plain_password=password,
+    bootstrap_timeout_ms=1000 * int(seconds),
 ).list_topics())
 """,
     "confluent_kafka": """
@@ -118,7 +119,7 @@ def test_clients_log_in(address: str, library: str, mechanism: str) -> None:
 
 @pytest.mark.parametrize("library", PROGRAMS)
 def test_wrong_passwords(address: str, library: str) -> None:
-    """They end with an error; librdkafka tries until its time is over."""
+    """They end with an error; some try until their time is over."""
     refused = run(library, address, "PLAIN", "wrong", "2")
     assert (refused.returncode, refused.stdout) == (1, "")
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
-import sys
+import tempfile
 
+from kraftwire.cli import main as cli
 from tests.support.java import shared_tools
 
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run our command."""
-    command = [sys.executable, "-m", "kraftwire", "quorum", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """Run our command, in this process."""
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+    ):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = cli.main(["quorum", *arguments])
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
 
 
 def theirs(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -167,6 +167,8 @@ def _security(stores: Path, session_ms: int) -> dict[str, object]:
         "listener.name.mutual.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(MODULES),
         "connections.max.reauth.ms": session_ms,
+        # Offsets do not change between two looks.
+        "metadata.max.idle.interval.ms": 0,
     }
     for listener, protocol in LISTENERS.items():
         if protocol.startswith("SASL"):

@@ -74,6 +74,7 @@ class MixedQuorum:
         everyone = {**kinds, **(brokers or {})}
         ports = dict(zip(everyone, free_ports(len(everyone)), strict=True))
         self._advertised = {i: (relays or {}).get(i, ports[i]) for i in kinds}
+        self._last_leader = 0
         self.members: dict[int, Member] = {}
         for node_id, kind in everyone.items():
             name = "CONTROLLER" if node_id in kinds else "PLAINTEXT"
@@ -187,26 +188,26 @@ class MixedQuorum:
 
         `among` are the accepted ids, all by default.
         """
-        wanted = set(among or self.members)
-
-        def look() -> int:
-            for member in self.running():
-                if member.node_id in wanted and member.is_controller:
-                    described = member.describe(_ANSWER_SECONDS_MAX)
-                    if described is not None and described.error_code == ErrorCode.NONE:
-                        is_leader = described.leader_id == member.node_id
-                        if is_leader and described.high_watermark > 0:
-                            return member.node_id
-            return 0
-
-        return wait_until(look, f"a leader among {sorted(wanted)}", self.last_lines, seconds)
+        return self._leading(set(among or self.members), seconds).leader_id
 
     def status(self) -> PartitionData:
         """What the leader reports about the quorum."""
-        described = None
-        while described is None or described.error_code != ErrorCode.NONE:
-            described = self.members[self.leader()].describe()
-        return described
+        return self._leading(set(self.members), SECONDS_MAX)
+
+    def _leading(self, wanted: Collection[int], seconds: float) -> PartitionData:
+        def look() -> PartitionData | None:
+            asked = [one for one in self.running() if one.is_controller and one.node_id in wanted]
+            # The last leader first: each answer takes a connection, and most of them a login.
+            for member in sorted(asked, key=lambda one: one.node_id != self._last_leader):
+                told = member.describe(_ANSWER_SECONDS_MAX)
+                if told is None or told.error_code != ErrorCode.NONE:
+                    continue
+                if told.leader_id == member.node_id and told.high_watermark > 0:
+                    self._last_leader = member.node_id
+                    return told
+            return None
+
+        return wait_until(look, f"a leader among {sorted(wanted)}", self.last_lines, seconds)
 
     def voters(self) -> list[int]:
         """The ids of the voters according to the leader."""
