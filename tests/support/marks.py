@@ -95,6 +95,9 @@ LONG_CASES = {
     "hostile/test_diff.py": (
         "test_batches_that_are_all_damaged_are_counted",
     ),
+    "interop/test_bearer_java.py": (
+        "test_each_in_turn_is_killed",
+    ),
     "interop/test_broker_starts.py": (
         "test_a_broker_starts_on_a_controller_of_ours[kraft.version 0-3.7",
         "test_a_broker_starts_on_a_controller_of_ours[kraft.version 0-4",
@@ -102,8 +105,8 @@ LONG_CASES = {
         "test_a_broker_starts_on_a_controller_of_ours[kraft.version 1-4.0",
     ),
     "interop/test_brokers.py": (
-        "test_brokers_of_older_releases[kraft.version 0-java 3.9.2-3.3",
-        "test_brokers_of_older_releases[kraft.version 0-java 4.1.2",
+        "test_brokers_live_on_controllers_of_ours[one",
+        "test_brokers_of_older_releases[kraft.version 0",
         "test_brokers_of_older_releases[kraft.version 1-java 3.9.2-3.9",
         "test_brokers_of_older_releases[kraft.version 1-java 4.1.2",
     ),
@@ -122,9 +125,14 @@ LONG_CASES = {
         )
     ),
     "interop/test_dynamic_voters.py": (
+        "test_a_removed_leader_keeps_leading_until_the_removal_is_committed[2",
+        "test_a_removed_leader_keeps_leading_until_the_removal_is_committed[3",
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[2",
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[3",
         "test_a_static_quorum_becomes_dynamic[java]",
+    ),
+    "interop/test_kafka_process.py": (
+        "test_a_quorum_keeps_its_leader_when_a_killed_voter_comes_back",
     ),
     "interop/test_kerberos_java.py": (
         "test_either_kind_leads_when_the_other_is_killed",
@@ -143,6 +151,9 @@ LONG_CASES = {
         "test_a_voter_that_is_50_000_records_late_catches_up",
         "test_directories_with_snapshots_change_hands",
     ),
+    "interop/test_perf_java.py": (
+        "test_a_mixed_quorum_of_test_servers_elects_and_commits[java]",
+    ),
     "interop/test_recover.py": (
         "test_kafka_goes_on_after_two_of_three_controllers_are_lost[kraft.version 0]",
         "test_kafkas_other_survivor_starts_empty_and_is_added",
@@ -153,6 +164,17 @@ LONG_CASES = {
         "test_a_dead_controller_is_replaced_by_a_new_one[Kafka-the leader]",
         "test_a_dead_controller_is_replaced_by_a_new_one[kraftwire-a follower]",
         "test_a_living_leader_is_replaced[Kafka]",
+    ),
+    "interop/test_secured_clusters.py": (
+        "test_every_secured_listener_is_reached_with_kafkas_own_file[CONTROLLER_LOGIN PLAIN",
+        "test_every_secured_listener_is_reached_with_kafkas_own_file[LOGIN SCRAM",
+        "test_every_secured_listener_is_reached_with_kafkas_own_file[TLS",
+    ),
+    "interop/test_secured_quorum.py": (
+        "test_java_controllers_elect_our_node",
+    ),
+    "interop/test_secured_quorum_tls.py": (
+        "test_each_in_turn_is_killed",
     ),
     "interop/test_tools_and_quorums.py": (
         "test_a_controller_is_added_and_removed[kraftwire-kraftwire's tool]",
