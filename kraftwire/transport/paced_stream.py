@@ -24,6 +24,10 @@ _AFTER_ALL = 1 << 62
 # answer is completed although its peer has left.
 HAS_EPOLL = hasattr(select, "epoll")
 
+# A peer that has only ended what it sends still reads its answer, so one that is ready this soon is
+# sent. Whether the peer has closed both directions cannot be known before that.
+ANSWER_SECONDS = 0.1
+
 T = TypeVar("T")
 
 
@@ -106,7 +110,7 @@ class PacedStream(trio.abc.HalfCloseableStream):
             await self._readiness.gate.take(self._number, 0)
 
     async def while_open(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `work`; cancels it if the peer closes the connection.
+        """Return the result of `work`; cancels it soon after the peer has closed the connection.
 
         Bytes that wait to be read do not hide the end. Raises: PeerGone; what `work` raises.
         """
@@ -114,8 +118,11 @@ class PacedStream(trio.abc.HalfCloseableStream):
             return await work()
         descriptor = self.transport_stream.socket.fileno()
         with trio.CancelScope() as scope:
-            end = self._readiness.watch(descriptor, self._number, scope.cancel, select.EPOLLRDHUP)
-            with end:
+
+            def end() -> None:
+                scope.deadline = trio.current_time() + ANSWER_SECONDS
+
+            with self._readiness.watch(descriptor, self._number, end, select.EPOLLRDHUP):
                 return await work()
         raise PeerGone
 

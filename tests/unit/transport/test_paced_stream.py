@@ -166,6 +166,21 @@ async def test_work_that_ends_before_its_connection() -> None:
         assert await stream.receive_some(10) == b"next"
 
 
+async def test_an_answer_that_is_ready_soon_is_not_lost() -> None:
+    """A peer that ends what it sends, as `nc -N` does, got an answer or none by chance."""
+    async with _pairs() as pairs:
+        stream = await pairs.open()
+        await pairs.peers[0].send_eof()
+
+        async def answer() -> bytes:
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
+            return b"answer"
+
+        await stream.send_all(await stream.while_open(answer))
+        assert await pairs.peers[0].receive_some(10) == b"answer"
+
+
 async def test_a_system_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading goes on in turns; an answer is completed although its peer has left."""
     monkeypatch.setattr(paced_stream, "HAS_EPOLL", False)
