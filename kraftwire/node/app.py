@@ -264,6 +264,7 @@ class Node:
                 await self._serve(sockets, parts, guards, stop)
             finally:
                 parts.context.close()
+                self._admission.readiness.close()
             parts.driver.close()
         finally:
             storage.close()

@@ -51,6 +51,7 @@ class Readiness:
     def __init__(self) -> None:
         self.gate = RateGate()
         self._epoll: select.epoll | None = None
+        self._scope = trio.CancelScope()
         # By file descriptor.
         self._watches: dict[int, _Watch] = {}
 
@@ -63,8 +64,8 @@ class Readiness:
         Order: one watch of a socket at a time. The system forgets a socket that is closed.
         """
         if self._epoll is None:
-            self._epoll = select.epoll()
-            trio.lowlevel.spawn_system_task(self._run, self._epoll)
+            self._epoll, self._scope = select.epoll(), trio.CancelScope()
+            trio.lowlevel.spawn_system_task(self._run, self._epoll, self._scope)
         try:
             self._epoll.modify(descriptor, events | select.EPOLLONESHOT)
         except FileNotFoundError:
@@ -76,17 +77,26 @@ class Readiness:
             self._watches.pop(descriptor, None)
             self.gate.give_up(watch.number)
 
-    async def _run(self, epoll: select.epoll) -> None:
-        """Pass on what the system reports, as long as the event loop runs."""
-        while True:
-            await trio.lowlevel.wait_readable(epoll.fileno())
-            for descriptor, events in epoll.poll(0):
-                watch = self._watches.pop(descriptor, None)
-                if watch is None:
-                    continue
-                if events & ~select.EPOLLIN:
-                    watch.number += _AFTER_ALL
-                self.gate.enter(watch.number, watch.turn)
+    def close(self) -> None:
+        """Stop watching: the event loop may run on. Order: after all watches."""
+        self._scope.cancel()
+        self._epoll = None
+
+    async def _run(self, epoll: select.epoll, scope: trio.CancelScope) -> None:
+        """Pass on what the system reports."""
+        with scope, epoll:
+            while True:
+                await trio.lowlevel.wait_readable(epoll.fileno())
+                for descriptor, events in epoll.poll(0):
+                    self._pass_on(descriptor, events)
+
+    def _pass_on(self, descriptor: int, events: int) -> None:
+        watch = self._watches.pop(descriptor, None)
+        if watch is None:
+            return
+        if events & ~select.EPOLLIN:
+            watch.number += _AFTER_ALL
+        self.gate.enter(watch.number, watch.turn)
 
 
 class PacedStream(trio.abc.HalfCloseableStream):

@@ -181,6 +181,25 @@ async def test_an_answer_that_is_ready_soon_is_not_lost() -> None:
         assert await pairs.peers[0].receive_some(10) == b"answer"
 
 
+async def test_a_node_that_ends_before_its_event_loop_leaves_no_task() -> None:
+    """Each restart in one event loop left a descriptor and a task."""
+    async with _pairs() as pairs:
+        stream, tasks = await pairs.open(), _system_tasks()
+        for _ in range(2):
+            with trio.move_on_after(0):
+                await stream.readable()
+            assert _system_tasks() == tasks + 1
+            pairs.readiness.close()
+            await trio.testing.wait_all_tasks_blocked()
+            assert _system_tasks() == tasks
+
+
+def _system_tasks() -> int:
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    return sum(len(nursery.child_tasks) for nursery in root.child_nurseries)
+
+
 async def test_a_system_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading goes on in turns; an answer is completed although its peer has left."""
     monkeypatch.setattr(paced_stream, "HAS_EPOLL", False)
