@@ -50,6 +50,24 @@ def test_ending():
 def test_after():
     pass
 """
+# Two tests never end.
+HANGING = """
+import threading
+
+import pytest
+import trio
+
+def test_hanging():
+    threading.Event().wait()
+
+@pytest.mark.trio
+async def test_hanging_in_trio():
+    await trio.sleep_forever()
+
+@pytest.mark.trio
+async def test_after():
+    await trio.sleep(0)
+"""
 SCHEDULED = """
 from tests.support.shifts import Shifts
 
@@ -58,22 +76,44 @@ def pytest_xdist_make_scheduler(config, log):
 """
 
 
-@pytest.mark.slow
-def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
-    """It has failed, and the others of its file run in another process."""
-    (tmp_path / "conftest.py").write_text(SCHEDULED)
-    (tmp_path / "test_done.py").write_text("def test_done():\n    pass\n")
-    (tmp_path / "test_it.py").write_text(ENDING)
+def _run(folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a file of tests and another one of a single test, in one process after the other."""
+    (folder / "conftest.py").write_text(SCHEDULED)
+    (folder / "test_done.py").write_text("def test_done():\n    pass\n")
+    (folder / "test_it.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "1", "--dist", "loadfile"]
-    result = subprocess.run(
-        command,
-        cwd=tmp_path,
+    return subprocess.run(
+        [*command, *options],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
+
+
+@pytest.mark.slow
+def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
+    """It has failed, and the others of its file run in another process."""
+    result = _run(tmp_path, ENDING)
     assert "1 failed, 3 passed" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+def test_a_test_that_never_ends_is_named_with_its_stack(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """It would keep the run from ending, and nobody would know which one it was."""
+    assert float(pytestconfig.getini("faulthandler_timeout")) == 600
+    ends = pytestconfig.getini("faulthandler_exit_on_timeout")
+    options = ("faulthandler_timeout=1", f"faulthandler_exit_on_timeout={ends}")
+    result = _run(tmp_path, HANGING, *(f"--override-ini={option}" for option in options))
+    assert "2 failed, 2 passed" in result.stdout, result.stdout + result.stderr
+    for name in ("test_hanging", "test_hanging_in_trio"):
+        assert f"FAILED test_it.py::{name} - " in result.stdout
+    assert 'test_it.py", line 8 in test_hanging' in result.stderr
+    assert result.stderr.count("Timeout (0:00:01)!") == 2
 
 
 class _EndedProcess:
