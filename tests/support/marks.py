@@ -179,11 +179,17 @@ LONG_CASES = {
     "interop/test_tools_and_quorums.py": (
         "test_a_controller_is_added_and_removed[kraftwire-kraftwire's tool]",
     ),
+    "spark/captures/test_cuts.py": tuple(
+        f"test_parts_give_what_the_whole_gives[{first}]" for first in (40, 60, 80, 100)
+    ),
     "spark/logs/test_memory.py": (
         "test_memory_is_bounded[Python",
     ),
     "spark/run/test_on_spark.py": (
         "test_a_folder_may_have_any_name",
+    ),
+    "spark/tail/test_rounds.py": tuple(
+        f"test_rounds_over_growing_logs_give_the_tables_of_one_run[{seed}]" for seed in range(3, 8)
     ),
     "tidy/test_recipes.py": (
         "test_a_recipe_leads_to_its_end[1",
