@@ -6,7 +6,6 @@ nothing that is decided about one connection may depend on when packets of other
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.captures import decode_tables
 from tests.support.capture_damage import damage, recut, segments_of
+from tests.support.captures import decode
 from tests.support.pcap_builder import (
     ACK,
     FIN,
@@ -29,7 +29,6 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
-from tests.support.run_decode import run_kraftwire
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 CAPTURES = ("clients.pcap.xz", "groups.pcapng.xz", "kraft_quorum.pcapng.xz", "quorum.pcap.xz",
@@ -47,9 +46,7 @@ Found = Counter[tuple[str, str, int | None, str, str]]
 
 
 def _printed(path: Path) -> Found:
-    done = run_kraftwire("decode", str(path), "--format", "jsonl")
-    assert "Traceback" not in done.err
-    return _found(json.loads(line) for line in done.out.splitlines())
+    return _found(iter(decode(path).lines))
 
 
 def _in_tables(path: Path) -> Found:
