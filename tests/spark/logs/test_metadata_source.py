@@ -273,11 +273,11 @@ def test_a_stream_is_exactly_once_over_restarts(
 ) -> None:
     """Small triggers into files; stopped, started again with the same checkpoint."""
     frame = spark.readStream.format("kraft-metadata").options(
-        bootstrapControllers=lively.bootstrap_controllers, maxOffsetsPerTrigger="100"
+        bootstrapControllers=lively.bootstrap_controllers, maxOffsetsPerTrigger="50"
     )
     counts = []
     for _ in range(2):
-        target = grown(lively, counts[-1] + 5 if counts else 110)
+        target = grown(lively, counts[-1] + 5 if counts else 55)
         query = (
             frame.load()
             .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -290,5 +290,5 @@ def test_a_stream_is_exactly_once_over_restarts(
         assert found == list(range(len(found)))
         assert len(found) >= target
         counts.append(len(found))
-        assert max(one["numInputRows"] for one in query.recentProgress) <= 100
+        assert max(one["numInputRows"] for one in query.recentProgress) <= 50
     assert counts[1] > counts[0]

@@ -18,7 +18,7 @@ from kraftwire.spark.run.options import shared_tags, tag_array
 from kraftwire.spark.run.parts import export
 from tests.spark.run.folders import captures, rows_of
 
-NAMES = ("exchanges", "raft_timeline", "vote_request", "share_fetch_request")
+NAMES = ("exchanges", "clusters", "vote_request", "share_fetch_request")
 
 
 def _quiet(_text: str) -> None:
