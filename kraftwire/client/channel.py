@@ -36,8 +36,14 @@ _OTHERS = (
 _TLS_ALERT = b"\x15\x03"
 
 
+# What the system says of a name without an address; all else about it may pass.
+_NO_ADDRESS = (socket.EAI_NONAME, socket.EAI_NODATA)
+# Names that have had an address: whoever watches for long outlasts a moment without.
+_known_hosts = set[str]()
+
+
 class UnknownHostError(ApiError):
-    """The name of a host has no address."""
+    """The name of a host has no address, and has had none in this process."""
 
 
 class Channel:
@@ -211,14 +217,23 @@ class Channel:
 async def _open_stream(address: Address) -> trio.SocketStream:
     host, port = address
     try:
-        return await trio.open_tcp_stream(host, port)
+        stream = await trio.open_tcp_stream(host, port)
     except (OSError, UnicodeError) as error:
-        # A UnicodeError: a node advertised an invalid host name.
+        # A UnicodeError: the name is not one that a host can have.
         reason = _reason(error) if isinstance(error, OSError) else str(error)
         problem = f"{address_text(address)}: {reason}"
-        has_no_host = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
-        kind = UnknownHostError if has_no_host else ApiError
+        kind = UnknownHostError if _is_unknown(host, error) else ApiError
         raise kind(ErrorCode.NETWORK_EXCEPTION, problem) from error
+    _known_hosts.add(host)
+    return stream
+
+
+def _is_unknown(host: str, error: OSError | UnicodeError) -> bool:
+    if isinstance(error, socket.gaierror):
+        return error.errno in _NO_ADDRESS and host not in _known_hosts
+    if isinstance(error, OSError):
+        _known_hosts.add(host)
+    return isinstance(error, UnicodeError)
 
 
 def _with_address(error: WireError, address: Address) -> WireError:
