@@ -24,8 +24,8 @@ _AFTER_ALL = 1 << 62
 # answer is completed although its peer has left.
 HAS_EPOLL = hasattr(select, "epoll")
 
-# A peer that has only ended what it sends still reads its answer, so one that is ready this soon is
-# sent. Whether the peer has closed both directions cannot be known before that.
+# A peer that has only ended what it sends still reads its answer, so work goes on for this long.
+# Whether the peer has closed both directions cannot be known.
 ANSWER_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class PacedStream(trio.abc.HalfCloseableStream):
             await self._readiness.gate.take(self._number, 0)
 
     async def while_open(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `work`; cancels it soon after the peer has closed the connection.
+        """Return the result of `work`; cancels it if it takes long and the peer closes.
 
         Bytes that wait to be read do not hide the end. Raises: PeerGone; what `work` raises.
         """
@@ -128,9 +128,11 @@ class PacedStream(trio.abc.HalfCloseableStream):
             return await work()
         descriptor = self.transport_stream.socket.fileno()
         with trio.CancelScope() as scope:
+            enough = trio.current_time() + ANSWER_SECONDS
 
             def end() -> None:
-                scope.deadline = trio.current_time() + ANSWER_SECONDS
+                # What has waited for longer ends now: thousands get their turns one after another.
+                scope.deadline = enough
 
             with self._readiness.watch(descriptor, self._number, end, select.EPOLLRDHUP):
                 return await work()

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kraftwire.transport import paced_stream
-from kraftwire.transport.paced_stream import PacedStream, PeerGone, Readiness
+from kraftwire.transport.paced_stream import ANSWER_SECONDS, PacedStream, PeerGone, Readiness
 from kraftwire.transport.rate_gate import TURN_REQUESTS
 
 pytestmark = pytest.mark.trio
@@ -179,6 +179,32 @@ async def test_an_answer_that_is_ready_soon_is_not_lost() -> None:
 
         await stream.send_all(await stream.while_open(answer))
         assert await pairs.peers[0].receive_some(10) == b"answer"
+
+
+async def test_work_that_has_waited_ends_in_turn(mock_clock: trio.testing.MockClock) -> None:
+    """With a delay of its own for each, thousands that ended together were cancelled at once."""
+    ended = list[int]()
+    async with _pairs() as pairs:
+        streams = [await pairs.open() for _ in range(100)]
+        async with _counted_rounds() as rounds, trio.open_nursery() as nursery:
+
+            async def wait(stream: PacedStream) -> None:
+                with pytest.raises(PeerGone):
+                    await stream.while_open(trio.sleep_forever)
+                ended.append(rounds[0])
+
+            for stream in streams:
+                nursery.start_soon(wait, stream)
+            for _ in range(5):
+                await trio.lowlevel.checkpoint()
+            mock_clock.jump(ANSWER_SECONDS)
+            for peer in pairs.peers:
+                peer.socket.close()
+            for _ in range(1000):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert len(ended) == 100
+    assert max(ended.count(each) for each in ended) <= 2 * TURN_REQUESTS
 
 
 async def test_a_node_that_ends_before_its_event_loop_leaves_no_task() -> None:
