@@ -27,7 +27,7 @@ JAVAS = (1, 2)
 # The first cleaning, after a minute, finds more than this.
 KNOBS: Mapping[str, object] = {
     **SNAPSHOT_KNOBS,
-    "metadata.max.idle.interval.ms": 100,
+    "metadata.max.idle.interval.ms": 300,
     "metadata.max.retention.bytes": 3000,
 }
 MANY = 50_000

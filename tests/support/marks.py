@@ -161,7 +161,7 @@ LONG_CASES = {
     ),
     "interop/test_replacing.py": (
         "test_a_controller_whose_disk_is_gone_comes_back_under_its_id[Kafka]",
-        "test_a_dead_controller_is_replaced_by_a_new_one[Kafka-the leader]",
+        "test_a_dead_controller_is_replaced_by_a_new_one[Kafka",
         "test_a_dead_controller_is_replaced_by_a_new_one[kraftwire-a follower]",
         "test_a_living_leader_is_replaced[Kafka]",
     ),
