@@ -8,12 +8,14 @@ import re
 import signal
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.mixed_quorum import wait_until
 from tests.support.node_process import NodeProcess, NodeQuorum, describe
 
 
@@ -37,42 +39,67 @@ def elected(quorum: NodeQuorum, *survivors: int, since: dict[int, int] | None = 
     return leader
 
 
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeQuorum]:
+    """Three nodes for the tests that leave all of them running, under any leader."""
+    with NodeQuorum(tmp_path_factory.mktemp("three")) as running:
+        running.start_all()
+        yield running
+
+
+def leader_of(quorum: NodeQuorum) -> int:
+    """The leader that all nodes name, as soon as they do and it is the active controller."""
+
+    def look() -> int:
+        named = {last_named(node) for node in quorum.nodes.values()}
+        return max(*named, 0) if len(named) == 1 else 0
+
+    leader = wait_until(look, "one leader for all")
+    quorum.nodes[leader].wait_for("event=controller-active")
+    return leader
+
+
+def last_named(node: NodeProcess) -> int:
+    """The leader that a node was the last to name; -1 for none."""
+    named = re.findall(r"event=leader-change leader=(\S+)", "\n".join(node.lines))
+    return int(named[-1]) if named else -1
+
+
 def marks(quorum: NodeQuorum) -> dict[int, int]:
     return {node_id: len(node.lines) for node_id, node in quorum.nodes.items()}
 
 
-def test_three_nodes_elect_and_survive_a_kill_and_a_stop_of_the_leader(tmp_path: Path) -> None:
+def test_three_nodes_elect_and_survive_a_kill_and_a_stop_of_the_leader(quorum: NodeQuorum) -> None:
     """The purpose of a quorum: two of three continue, and a node that returns follows."""
-    with NodeQuorum(tmp_path) as quorum:
-        quorum.start_all()
-        first = elected(quorum, 1, 2, 3)
-        cluster_ids = {
-            quorum.nodes[i].wait_for("event=cluster-id").rpartition("=")[2] for i in (1, 2, 3)
-        }
-        assert len(cluster_ids) == 1
+    first = leader_of(quorum)
+    cluster_ids = {
+        quorum.nodes[i].wait_for("event=cluster-id").rpartition("=")[2] for i in (1, 2, 3)
+    }
+    assert len(cluster_ids) == 1
 
-        before = marks(quorum)
-        quorum.nodes[first].kill()
-        survivors = [i for i in (1, 2, 3) if i != first]
-        second = elected(quorum, *survivors, since=before)
-        assert second in survivors
+    before = marks(quorum)
+    quorum.nodes[first].kill()
+    survivors = [i for i in (1, 2, 3) if i != first]
+    second = elected(quorum, *survivors, since=before)
+    assert second in survivors
 
-        returned = quorum.start(first)
-        returned.wait_for(rf"event=leader-change leader={second}")
-        before = marks(quorum)
-        assert quorum.nodes[second].stop() == 0
-        quorum.nodes[second].wait_for("event=stopped graceful=True")
-        third = elected(quorum, *(i for i in (1, 2, 3) if i != second), since=before)
-        assert third != second
+    returned = quorum.start(first)
+    returned.wait_for(rf"event=leader-change leader={second}")
+    before = marks(quorum)
+    assert quorum.nodes[second].stop() == 0
+    quorum.nodes[second].wait_for("event=stopped graceful=True")
+    third = elected(quorum, *(i for i in (1, 2, 3) if i != second), since=before)
+    assert third != second
 
-        partition = describe(quorum.ports[third]).topics[0].partitions[0]
-        assert partition.error_code == ErrorCode.NONE
-        assert partition.leader_id == third
-        assert [voter.replica_id for voter in partition.current_voters] == [1, 2, 3]
-        epochs = [int(x) for x in re.findall(r" epoch=(\d+)", "\n".join(quorum.nodes[third].lines))]
-        assert partition.leader_epoch == max(epochs)
-        for node_id in (first, third):
-            assert not any("Traceback" in line for line in quorum.nodes[node_id].lines)
+    partition = describe(quorum.ports[third]).topics[0].partitions[0]
+    assert partition.error_code == ErrorCode.NONE
+    assert partition.leader_id == third
+    assert [voter.replica_id for voter in partition.current_voters] == [1, 2, 3]
+    epochs = [int(x) for x in re.findall(r" epoch=(\d+)", "\n".join(quorum.nodes[third].lines))]
+    assert partition.leader_epoch == max(epochs)
+    for node_id in (first, third):
+        assert not any("Traceback" in line for line in quorum.nodes[node_id].lines)
+    quorum.start(second).wait_for("^ready ")
 
 
 def test_a_single_node_leads_at_once_and_keeps_its_log(tmp_path: Path) -> None:
@@ -211,52 +238,48 @@ def test_garbage_on_a_port_ends_that_connection_only(tmp_path: Path) -> None:
         assert node.stop() == 0
 
 
-def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(tmp_path: Path) -> None:
+def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(quorum: NodeQuorum) -> None:
     """A process that sleeps keeps its sockets open; only time shows that it is gone."""
-    with NodeQuorum(tmp_path) as quorum:
-        quorum.start_all()
-        first = elected(quorum, 1, 2, 3)
-        before = marks(quorum)
-        quorum.nodes[first].send(signal.SIGSTOP)
-        others = [i for i in (1, 2, 3) if i != first]
-        second = elected(quorum, *others, since=before)
-        assert second in others
-        quorum.nodes[first].send(signal.SIGCONT)
-        pattern = rf"event=leader-change leader={second} epoch="
-        line = quorum.nodes[first].wait_for(pattern, before[first])
-        epoch = describe(quorum.ports[second]).topics[0].partitions[0].leader_epoch
-        assert line.endswith(f"epoch={epoch} end_offset={line.rpartition('=')[2]}")
+    first = leader_of(quorum)
+    before = marks(quorum)
+    quorum.nodes[first].send(signal.SIGSTOP)
+    others = [i for i in (1, 2, 3) if i != first]
+    second = elected(quorum, *others, since=before)
+    assert second in others
+    quorum.nodes[first].send(signal.SIGCONT)
+    pattern = rf"event=leader-change leader={second} epoch="
+    line = quorum.nodes[first].wait_for(pattern, before[first])
+    epoch = describe(quorum.ports[second]).topics[0].partitions[0].leader_epoch
+    assert line.endswith(f"epoch={epoch} end_offset={line.rpartition('=')[2]}")
 
 
-def test_a_leader_hands_over_when_it_is_asked_to(tmp_path: Path) -> None:
+def test_a_leader_hands_over_when_it_is_asked_to(quorum: NodeQuorum) -> None:
     """An operator moves the leadership before maintenance; a follower ignores the signal."""
-    with NodeQuorum(tmp_path) as quorum:
-        quorum.start_all()
-        first = elected(quorum, 1, 2, 3)
-        before = marks(quorum)
-        others = [i for i in (1, 2, 3) if i != first]
-        quorum.nodes[others[0]].send(signal.SIGUSR1)
-        quorum.nodes[others[0]].wait_for("event=does-not-lead signal=SIGUSR1")
-        quorum.nodes[first].send(signal.SIGUSR1)
-        assert elected(quorum, *others, since=before) in others
-        node = quorum.nodes[first]
-        node.wait_for("old=leader new=resigned .*asked to resign", before[first])
-        node.wait_for("new=follower", before[first])
-        assert node.stop() == 0
+    first = leader_of(quorum)
+    before = marks(quorum)
+    others = [i for i in (1, 2, 3) if i != first]
+    quorum.nodes[others[0]].send(signal.SIGUSR1)
+    quorum.nodes[others[0]].wait_for("event=does-not-lead signal=SIGUSR1")
+    quorum.nodes[first].send(signal.SIGUSR1)
+    assert elected(quorum, *others, since=before) in others
+    node = quorum.nodes[first]
+    node.wait_for("old=leader new=resigned .*asked to resign", before[first])
+    node.wait_for("new=follower", before[first])
+    assert node.stop() == 0
+    quorum.start(first).wait_for("^ready ")
 
 
 def test_the_capture_of_a_node_shows_its_election(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quorum: NodeQuorum, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What happened between nodes can be shown afterwards, without privileges."""
     capture = tmp_path / "node.pcapng"
-    with NodeQuorum(tmp_path) as quorum:
-        quorum.start_all()
-        leader = elected(quorum, 1, 2, 3)
-        quorum.nodes[leader].stop()
-        node = quorum.start(leader, f"kraftwire.capture.file={capture}")
-        node.wait_for("event=controller-registered")
-        assert node.stop() == 0
+    leader = leader_of(quorum)
+    quorum.nodes[leader].stop()
+    node = quorum.start(leader, f"kraftwire.capture.file={capture}")
+    node.wait_for("event=controller-registered")
+    assert node.stop() == 0
+    quorum.start(leader).wait_for("^ready ")
     assert main(["decode", str(capture), "--format", "jsonl"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     names = {line["apiName"] for line in lines}
