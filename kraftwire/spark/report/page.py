@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.models import Axis, Range1d
 from bokeh.resources import Resources
@@ -93,7 +94,7 @@ def page(
     `title` and `when` are text; `verdict`, `numbers`, `overview` and `footer` are HTML;
     ``{{name}}`` in HTML stands for the plot of that name in `plots`, those of parts among them.
     """
-    script, divs = components(plots) if plots else ("", {})
+    script, divs = _drawn(plots) if plots else ("", {})
     body = "".join(
         f'<section id="{part.id}"><h2>{text(part.title)}</h2>{_filled(part.html, divs)}</section>'
         for part in parts
@@ -118,6 +119,16 @@ def page(
         script=SCRIPT,
         plots=script,
     )
+
+
+def _drawn(plots: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the script that draws plots, and the places for them."""
+    document = Document()
+    # Otherwise the models of all plots are looked for again at each plot.
+    with document.models.freeze():
+        for plot in plots.values():
+            document.add_root(plot)
+    return components(plots)
 
 
 def _filled(html: str, divs: dict[str, str]) -> str:
