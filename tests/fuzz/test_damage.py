@@ -24,9 +24,9 @@ from tests.support.mutations import mutated
 from tests.support.vectors import vectors
 
 # Every place of a short message; of a long one the start, the end and an even choice between.
-CUTS_MAX = 48
-MUTATIONS = 24
-EXAMPLES = 600
+CUTS_MAX = 24
+MUTATIONS = 8
+EXAMPLES = 200
 
 
 def _cuts(size: int) -> list[int]:
