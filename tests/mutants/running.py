@@ -112,6 +112,8 @@ def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
     ):
         # What is imported already cannot be rewritten for better messages, and none are read here.
         fixed = ["-q", "--assert=plain", "-p", "no:xdist", f"--rootdir={_ROOT}", *options]
+        # In a fork of a test's process faulthandler would wait for a thread that only that has.
+        fixed += ["-p", "no:faulthandler", "-W", "ignore:Unknown config option"]
         code = pytest.main([*fixed, *rings], [_Listener()])
     return int(code), failed
 
