@@ -21,7 +21,9 @@ from tests.spark.stages.tables import derived, given, rows_of
 from tests.support.log_directories import IDLE_MS, LogMaker, write_directory
 from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
 
+# The directory of one controller, in which a segment is missing, and the id of its cluster.
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs" / "controller"
+GOLDEN_CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 NAME = "__cluster_metadata-0"
 
 Rows = list[dict[str, Any]]
@@ -46,54 +48,83 @@ def _found(tables: Tables, rule: str) -> Rows:
     return rows_of(one.find(tables), "anomalies")
 
 
-def test_a_segment_in_the_middle_is_missing(spark: SparkSession) -> None:
+def _cluster(name: str) -> str:
+    return f"{name:A<22}"
+
+
+def _of(cluster: str, rows: Rows) -> Rows:
+    return [row for row in rows if row["cluster"] == cluster]
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A directory of each kind that must not be kept, and sound ones."""
+    return _strange_directories(tmp_path_factory.mktemp("strange"))
+
+
+@pytest.fixture(scope="module")
+def told(
+    spark: SparkSession, strange: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Tables:
+    """The directories of many clusters, read at once: each test looks at a cluster of its own."""
+    folder = tmp_path_factory.mktemp("directories")
+    made = [_silent(folder / "silent"), _unnamed(folder / "unnamed"), *_replicas(folder)]
+    return _tables(spark, GOLDEN, *strange, *made)
+
+
+def test_a_segment_in_the_middle_is_missing(told: Tables) -> None:
     """Epochs come from batches, leader-epoch-checkpoint and quorum-state, each with its source."""
-    tables = _tables(spark, GOLDEN)
-    epochs = _events(tables, "leader", "epoch", "epoch-known")
+    epochs = _of(GOLDEN_CLUSTER, _events(told, "leader", "epoch", "epoch-known"))
     assert sorted((row["epoch"], row["node"], row["kind"]) for row in epochs) == [
         (1, "2", "leader"), (2, None, "epoch-known"), (3, None, "epoch-known"),
         (4, None, "epoch"), (5, "1", "epoch-known"),
     ]
     assert "quorum-state" in next(row["text"] for row in epochs if row["epoch"] == 5)
-    [missing] = _found(tables, "missing-offsets")
+    [missing] = _of(GOLDEN_CLUSTER, _found(told, "missing-offsets"))
     assert missing["detail"] == "the metadata log lacks offsets 254 to 992"
-    [damaged] = _found(tables, "damaged-replica")
+    [damaged] = _of(GOLDEN_CLUSTER, _found(told, "damaged-replica"))
     assert damaged["node"] == "3"
 
 
-def test_a_log_that_is_silent_has_no_leader(spark: SparkSession, tmp_path: Path) -> None:
-    """An active controller writes at least every metadata.max.idle.interval.ms."""
+def _silent(folder: Path) -> Path:
+    """The log of a leader that wrote nothing for ten minutes."""
     log = LogMaker()
     log.leader(1, 1)
     log.idle(1, 20)
     log.time_ms += 600_000 - IDLE_MS
     log.leader(2, 1)
     log.idle(2, 20)
-    tables = _tables(spark, write_directory(tmp_path / "a", log))
-    [silence] = _found(tables, "silent-leader")
+    return write_directory(folder, log, cluster=_cluster("silent"))
+
+
+def test_a_log_that_is_silent_has_no_leader(told: Tables) -> None:
+    """An active controller writes at least every metadata.max.idle.interval.ms."""
+    [silence] = _of(_cluster("silent"), _found(told, "silent-leader"))
     assert silence["severity"] == "warning"
     assert 599 <= (silence["end_time"] - silence["time"]).total_seconds() <= 600
 
 
-def test_a_leader_that_nothing_names_may_fall_silent(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """The log begins after its first record; then the clock is set back."""
+def _unnamed(folder: Path) -> Path:
+    """A log that begins after its first record; later the clock is set back."""
     log = LogMaker(offset=50)
     log.idle(1, 20)
     log.time_ms += 60_000
     log.idle(1, 20)
     log.time_ms -= 30_000
     log.idle(1, 1)
-    tables = _tables(spark, write_directory(tmp_path / "a", log))
-    [silence] = _found(tables, "silent-leader")
+    return write_directory(folder, log, cluster=_cluster("unnamed"))
+
+
+def test_a_leader_that_nothing_names_may_fall_silent(told: Tables) -> None:
+    """And its clock may be set back."""
+    [silence] = _of(_cluster("unnamed"), _found(told, "silent-leader"))
     assert silence["detail"].startswith("the leader, which nothing names, falls silent for 60.5 s")
-    [back] = _found(tables, "clock-back")
+    [back] = _of(_cluster("unnamed"), _found(told, "clock-back"))
     assert back["detail"].startswith("the record at offset 90 is 29.5 s older than the one before")
 
 
-def test_which_replica_is_the_furthest(spark: SparkSession, tmp_path: Path) -> None:
-    """And what the files of a replica contradict."""
+def _replicas(folder: Path) -> list[Path]:
+    """Three of one cluster, each with another end; the files of the third contradict each other."""
     folders = []
     for node, count in ((1, 10), (2, 14), (3, 4)):
         log = LogMaker()
@@ -102,14 +133,20 @@ def test_which_replica_is_the_furthest(spark: SparkSession, tmp_path: Path) -> N
         checkpoint = [(1, 0), (2, 3)] if node == 3 else [(1, 0)]
         folders.append(
             write_directory(
-                tmp_path / str(node), log, node=node, election=(1, 2, 2), checkpoint=checkpoint
+                folder / str(node), log, node=node, cluster=_cluster("replicas"),
+                election=(1, 2, 2), checkpoint=checkpoint,
             )
-        )
-    tables = _tables(spark, *folders)
-    replicas = {row["node"]: row["text"] for row in _events(tables, "replica-files")}
+        )  # fmt: skip
+    return folders
+
+
+def test_which_replica_is_the_furthest(told: Tables) -> None:
+    """And what the files of a replica contradict."""
+    events = _of(_cluster("replicas"), _events(told, "replica-files"))
+    replicas = {row["node"]: row["text"] for row in events}
     assert replicas["2"].startswith("furthest: keep it")
     assert replicas["1"] == "behind: may be kept: it fetches the last 4 records"
-    [first, *_] = _found(tables, "contradicting-files")
+    [first, *_] = _of(_cluster("replicas"), _found(told, "contradicting-files"))
     assert "leader-epoch-checkpoint" in first["detail"]
 
 
@@ -140,10 +177,9 @@ def _strange_directories(folder: Path) -> list[Path]:
         if name in ("lost", "emptied"):
             log.roll()
         state = None if name == "unvoted" else (1, 2, 2)
-        cluster = f"{name:A<22}"
         made.append(
             write_directory(
-                folder / name, log, cluster=cluster, election=state, checkpoint=[(1, 0)]
+                folder / name, log, cluster=_cluster(name), election=state, checkpoint=[(1, 0)]
             )
         )
     first, last = f"{0:020}.log", f"{9:020}.log"
@@ -171,18 +207,20 @@ def _strange_directories(folder: Path) -> list[Path]:
     return made
 
 
-def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: Path) -> None:
+def test_directories_are_judged_as_in_the_story(told: Tables, strange: list[Path]) -> None:
     """Whatever is wrong with them: the same verdict and the same advice."""
-    folders = _strange_directories(tmp_path)
-    command = [sys.executable, "-m", "kraftwire", "story", "raft", "--json", *map(str, folders)]
+    command = [sys.executable, "-m", "kraftwire", "story", "raft", "--json", *map(str, strange)]
     printed = subprocess.run(command, capture_output=True, check=False, text=True).stdout
     told_of = [e for story in printed.splitlines() for e in json.loads(story)["directories"]]
     expected = {each["folder"]: f"{each['verdict']}: {each['advice']}" for each in told_of}
-    assert len(expected) == len(folders)
-    tables = _tables(spark, *folders)
-    told = _events(tables, "replica-files")
-    assert {json.loads(row["details"])["folder"]: row["text"] for row in told} == expected
-    refused = {row["detail"].partition(": ")[0] for row in _found(tables, "damaged-replica")}
+    assert len(expected) == len(strange)
+    clusters = {*map(_cluster, _NAMES)}
+    events = [e for e in _events(told, "replica-files") if e["cluster"] in clusters]
+    assert {json.loads(row["details"])["folder"]: row["text"] for row in events} == expected
+    refused = {
+        row["detail"].partition(": ")[0]
+        for row in _found(told, "damaged-replica") if row["cluster"] in clusters
+    }  # fmt: skip
     sound = {folder for folder, text in expected.items() if "lacks no record" in text}
     kept = {folder for folder, text in expected.items() if "may be kept; a start trunc" in text}
     assert refused == expected.keys() - sound - kept
@@ -190,7 +228,8 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
         "sound", "leftover", "behind a snapshot",
     }  # fmt: skip
     assert {Path(each).parent.name for each in kept} == {"torn", "cut", "zeros", "noise"}
-    ends = [json.loads(row["details"]) for row in _events(tables, "unread-bytes")]
+    unread_bytes = [e for e in _events(told, "unread-bytes") if e["cluster"] in clusters]
+    ends = [json.loads(row["details"]) for row in unread_bytes]
     told_ends = [
         {"folder": one["folder"], **{key: unread[key] for key in unread if key != "file"}}
         for one in told_of for unread in one["unread"]
