@@ -187,6 +187,7 @@ LONG_CASES = {
     ),
     "spark/run/test_on_spark.py": (
         "test_a_folder_may_have_any_name",
+        "test_tables_are_the_same_on_spark[all tables]",
     ),
     "spark/tail/test_rounds.py": tuple(
         f"test_rounds_over_growing_logs_give_the_tables_of_one_run[{seed}]" for seed in range(3, 8)

@@ -22,12 +22,15 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
-def test_tables_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_stages", [False, True], ids=["base tables", "all tables"])
+def test_tables_are_the_same_on_spark(with_stages: bool, spark: Any, tmp_path: Path) -> None:
     """The result must not show where the work was done, or that a connection was cut."""
     source = everything(tmp_path / "in")
     busy(source / "busy", times=10)
     run([str(source)], RunOptions(tmp_path / "here"), InProcess(), warn=_silent)
     options = RunOptions(tmp_path / "there", cut_bytes=300_000)
+    if not with_stages:
+        options = replace(options, tables=tuple(sorted(options.base)))
     outcome = run([str(source)], options, OnSpark(spark), warn=_silent)
     assert outcome.unbalanced == []
     assert len(list((tmp_path / "there" / "frames").glob("unit-*-c0001-*.parquet"))) > 1
