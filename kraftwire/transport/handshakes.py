@@ -11,7 +11,6 @@ Source: SEC-T16 to SEC-T20.
 
 from __future__ import annotations
 
-import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -72,8 +71,8 @@ class Handshakes:
         and closes the stream. Raises: SecurityError if the peer does not pass, closes, or has to
         give way.
         """
-        await _first_byte(stream)
-        transport = _Transport(stream, self)
+        transport = _Transport(stream, self, await _first_bytes(stream))
+        await self._next_turn()
         secured = trio.SSLStream[trio.abc.Stream](
             transport, tls.context, server_side=True, https_compatible=True
         )
@@ -115,11 +114,15 @@ class Handshakes:
         finally:
             self._waiting.pop(transport, None)
         transport.received += len(data)
-        # The lock passes to one task in a round of the loop; the step follows in the same round.
+        await self._next_turn()
+        return data
+
+    async def _next_turn(self) -> None:
+        """Return when the next step may be taken, which then follows in the same round."""
+        # The lock passes to one task in a round of the loop.
         async with self._turn:
             await trio.sleep_until(self._next_step_at)
             self._step_began = self._clock()
-            return data
 
     def end_step(self) -> None:
         """Let the next step wait in proportion to the last one; no effect between steps."""
@@ -181,11 +184,13 @@ class _Transport(trio.abc.Stream):
 
     held: list[bytes] | None = None
 
-    def __init__(self, stream: PacedStream, handshakes: Handshakes) -> None:
+    def __init__(self, stream: PacedStream, handshakes: Handshakes, first: bytes) -> None:
+        """`first` was read of it already."""
         self.transport_stream = stream
         self.scope = trio.CancelScope()
         self.is_paced = True
-        self.received = 0
+        self.received = len(first)
+        self._first = first
         self._handshakes = handshakes
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -204,6 +209,9 @@ class _Transport(trio.abc.Stream):
         await self.transport_stream.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        if self._first:
+            first, self._first = self._first, b""
+            return first
         if self.is_paced:
             self._handshakes.end_step()
             return await self._handshakes.receive(self, max_bytes)
@@ -231,15 +239,15 @@ async def _send_alert(stream: PacedStream, secured: trio.SSLStream[trio.abc.Stre
             pass
 
 
-async def _first_byte(stream: PacedStream) -> None:
-    """Wait until there is something to read, without taking it."""
-    await stream.readable()
+async def _first_bytes(stream: PacedStream) -> bytes:
+    """Read what comes first. Raises: SecurityError if nothing does."""
     try:
-        data = await stream.transport_stream.socket.recv(1, socket.MSG_PEEK)
-    except OSError:
+        data = bytes(await stream.receive_some(HANDSHAKE_BYTES_MAX))
+    except trio.BrokenResourceError:
         data = b""
     if not data:
         raise _refused("the peer closed the connection")
+    return data
 
 
 def _refused(problem: str) -> SecurityError:

@@ -193,7 +193,7 @@ def test_those_that_stop_give_way_to_those_that_go_on(tls: TlsContext) -> None:
     """The longest wait ends first; who answers passes, however many have stopped."""
 
     async def run() -> None:
-        handshakes = Handshakes(unfinished_max=4)
+        handshakes = Handshakes(unfinished_max=4, clock=lambda: 0.0)
         ended: list[int] = []
 
         async def stall(number: int) -> None:
@@ -216,6 +216,40 @@ def test_those_that_stop_give_way_to_those_that_go_on(tls: TlsContext) -> None:
             nursery.cancel_scope.cancel()
 
     _run(run)
+
+
+def test_a_client_passes_while_many_begin_again_and_again(tls: TlsContext) -> None:
+    """Those that had not had their first turn pushed out all that waited for an answer."""
+
+    async def run() -> None:
+        handshakes = Handshakes(unfinished_max=4, clock=lambda: 0.0)
+
+        async def begin() -> None:
+            while True:
+                async with _pair() as (node, client):
+                    await client.send_all(_hello())
+                    with suppress(SecurityError):
+                        await handshakes.accept(node, tls)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(40):
+                nursery.start_soon(begin)
+            for _ in range(3):
+                async with _pair() as (node, client), trio.open_nursery() as inner:
+                    inner.start_soon(handshakes.accept, node, tls)
+                    await _connect(client)
+            nursery.cancel_scope.cancel()
+
+    _run(run)
+
+
+def _hello() -> bytes:
+    """The first message of a client that says no more."""
+    outgoing = ssl.MemoryBIO()
+    session = _client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        session.do_handshake()
+    return outgoing.read()
 
 
 class _Ready:
