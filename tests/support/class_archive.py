@@ -67,8 +67,9 @@ def _digest(release: Release) -> str:
     """What an archive depends on: the JVM, and the jars with their paths and times."""
     jars = sorted(directory_of(release).glob("*.jar"))
     facts = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars]
-    version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
-    text = "\n".join([version.stderr, *facts])
+    # On standard error are options of the environment, which a test may set for a while.
+    version = subprocess.run(["java", "--version"], capture_output=True, text=True, check=True)
+    text = "\n".join([version.stdout, *facts])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
