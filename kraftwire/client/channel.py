@@ -37,7 +37,7 @@ _TLS_ALERT = b"\x15\x03"
 
 
 # What the system says of a name without an address; all else about it may pass.
-_NO_ADDRESS = (socket.EAI_NONAME, socket.EAI_NODATA)
+_NO_ADDRESS = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 # Names that have had an address: whoever watches for long outlasts a moment without.
 _known_hosts = set[str]()
 
@@ -218,22 +218,23 @@ async def _open_stream(address: Address) -> trio.SocketStream:
     host, port = address
     try:
         stream = await trio.open_tcp_stream(host, port)
-    except (OSError, UnicodeError) as error:
+    except (socket.gaierror, UnicodeError) as error:
         # A UnicodeError: the name is not one that a host can have.
-        reason = _reason(error) if isinstance(error, OSError) else str(error)
-        problem = f"{address_text(address)}: {reason}"
-        kind = UnknownHostError if _is_unknown(host, error) else ApiError
-        raise kind(ErrorCode.NETWORK_EXCEPTION, problem) from error
+        has_none = isinstance(error, UnicodeError) or error.errno in _NO_ADDRESS
+        kind = UnknownHostError if has_none and host not in _known_hosts else ApiError
+        raise _unreachable(address, error, kind) from error
+    except OSError as error:
+        _known_hosts.add(host)
+        raise _unreachable(address, error) from error
     _known_hosts.add(host)
     return stream
 
 
-def _is_unknown(host: str, error: OSError | UnicodeError) -> bool:
-    if isinstance(error, socket.gaierror):
-        return error.errno in _NO_ADDRESS and host not in _known_hosts
-    if isinstance(error, OSError):
-        _known_hosts.add(host)
-    return isinstance(error, UnicodeError)
+def _unreachable(
+    address: Address, error: OSError | UnicodeError, kind: type[ApiError] = ApiError
+) -> ApiError:
+    reason = _reason(error) if isinstance(error, OSError) else str(error)
+    return kind(ErrorCode.NETWORK_EXCEPTION, f"{address_text(address)}: {reason}")
 
 
 def _with_address(error: WireError, address: Address) -> WireError:
