@@ -8,7 +8,9 @@ in which no vote and no commit goes on. So one task watches the sockets of all c
 
 from __future__ import annotations
 
+import math
 import select
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -24,8 +26,8 @@ _AFTER_ALL = 1 << 62
 # answer is completed although its peer has left.
 HAS_EPOLL = hasattr(select, "epoll")
 
-# A peer that has only ended what it sends still reads its answer, so work goes on for this long.
-# Whether the peer has closed both directions cannot be known.
+# A peer that has only ended what it sends still reads its answer, and whether it has closed both
+# directions cannot be known. So its end counts for work that takes longer than this.
 ANSWER_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -38,11 +40,14 @@ class PeerGone(Exception):
 class _Watch:
     """What one connection waits for: `turn` is called when it comes, and the gate permits it."""
 
-    __slots__ = ("number", "turn")
+    __slots__ = ("descriptor", "is_over", "number", "starts_at", "turn")
 
-    def __init__(self, number: int, turn: Callable[[], object]) -> None:
+    def __init__(self, descriptor: int, number: int, turn: Callable[[], object]) -> None:
+        self.descriptor = descriptor
         self.number = number
         self.turn = turn
+        self.starts_at = 0.0
+        self.is_over = False
 
 
 class Readiness:
@@ -54,27 +59,36 @@ class Readiness:
         self._scope = trio.CancelScope()
         # By file descriptor.
         self._watches: dict[int, _Watch] = {}
+        # Those that start later, in order, and the pause before the first of them.
+        self._later: deque[_Watch] = deque()
+        self._pause = trio.CancelScope()
 
     @contextmanager
     def watch(
-        self, descriptor: int, number: int, turn: Callable[[], object], events: int
+        self, descriptor: int, number: int, turn: Callable[[], object], *, is_for_end: bool = False
     ) -> Iterator[None]:
-        """Call `turn` once, in turn, when the system reports one of these events.
+        """Call `turn` once, in turn, when a socket can be read or has ended.
 
-        Order: one watch of a socket at a time. The system forgets a socket that is closed.
+        With `is_for_end` only its end counts, and only after ANSWER_SECONDS. Order: one watch of a
+        socket at a time. The system forgets a socket that is closed.
         """
         if self._epoll is None:
             self._epoll, self._scope = select.epoll(), trio.CancelScope()
             trio.lowlevel.spawn_system_task(self._run, self._epoll, self._scope)
-        try:
-            self._epoll.modify(descriptor, events | select.EPOLLONESHOT)
-        except FileNotFoundError:
-            self._epoll.register(descriptor, events | select.EPOLLONESHOT)
-        watch = self._watches[descriptor] = _Watch(number, turn)
+        watch = _Watch(descriptor, number, turn)
+        if is_for_end:
+            watch.starts_at = trio.current_time() + ANSWER_SECONDS
+            self._later.append(watch)
+            if len(self._later) == 1:
+                self._pause.deadline = watch.starts_at
+        else:
+            self._start(watch, self._epoll, select.EPOLLIN | select.EPOLLRDHUP)
         try:
             yield
         finally:
-            self._watches.pop(descriptor, None)
+            watch.is_over = True
+            if self._watches.get(descriptor) is watch:
+                del self._watches[descriptor]
             self.gate.give_up(watch.number)
 
     def close(self) -> None:
@@ -82,11 +96,25 @@ class Readiness:
         self._scope.cancel()
         self._epoll = None
 
+    def _start(self, watch: _Watch, epoll: select.epoll, events: int) -> None:
+        self._watches[watch.descriptor] = watch
+        try:
+            epoll.modify(watch.descriptor, events | select.EPOLLONESHOT)
+        except FileNotFoundError:
+            epoll.register(watch.descriptor, events | select.EPOLLONESHOT)
+
     async def _run(self, epoll: select.epoll, scope: trio.CancelScope) -> None:
         """Pass on what the system reports."""
         with scope, epoll:
             while True:
-                await trio.lowlevel.wait_readable(epoll.fileno())
+                starts_at = self._later[0].starts_at if self._later else math.inf
+                self._pause = trio.CancelScope(deadline=starts_at)
+                with self._pause:
+                    await trio.lowlevel.wait_readable(epoll.fileno())
+                while self._later and self._later[0].starts_at <= trio.current_time():
+                    watch = self._later.popleft()
+                    if not watch.is_over:
+                        self._start(watch, epoll, select.EPOLLRDHUP)
                 for descriptor, events in epoll.poll(0):
                     self._pass_on(descriptor, events)
 
@@ -112,8 +140,7 @@ class PacedStream(trio.abc.HalfCloseableStream):
         sock = self.transport_stream.socket
         if HAS_EPOLL:
             turn = trio.Event()
-            events = select.EPOLLIN | select.EPOLLRDHUP
-            with self._readiness.watch(sock.fileno(), self._number, turn.set, events):
+            with self._readiness.watch(sock.fileno(), self._number, turn.set):
                 await turn.wait()
         else:
             await trio.lowlevel.wait_readable(sock)
@@ -128,13 +155,8 @@ class PacedStream(trio.abc.HalfCloseableStream):
             return await work()
         descriptor = self.transport_stream.socket.fileno()
         with trio.CancelScope() as scope:
-            enough = trio.current_time() + ANSWER_SECONDS
-
-            def end() -> None:
-                # What has waited for longer ends now: thousands get their turns one after another.
-                scope.deadline = enough
-
-            with self._readiness.watch(descriptor, self._number, end, select.EPOLLRDHUP):
+            end = self._readiness.watch(descriptor, self._number, scope.cancel, is_for_end=True)
+            with end:
                 return await work()
         raise PeerGone
 
