@@ -105,8 +105,8 @@ class ParkedFetches:
     def _take(self, woken: list[ParkedFetch]) -> list[ParkedFetch]:
         for one in woken:
             del self._parked[one.token]
-        if woken:
-            self._look()
+        # Also if there is none: those whose deadline has come may have been dropped.
+        self._look()
         return woken
 
     def _look(self) -> None:

@@ -58,6 +58,14 @@ def test_time_wakes_those_whose_time_is_up() -> None:
     assert resting.next_deadline_ms is None
 
 
+def test_the_deadline_of_one_that_was_dropped_passes_once() -> None:
+    """It stayed the next one: a leader did nothing but look until another request was answered."""
+    resting = parked(fetch(1, deadline_ms=200), fetch(2, deadline_ms=900))
+    resting.drop(1)
+    assert resting.expired(200) == []
+    assert resting.next_deadline_ms == 900
+
+
 def test_what_is_deferred_is_due_and_nothing_else_wakes_it() -> None:
     """A crowd that was woken is answered a few at a time, in order, before others' time is up."""
     resting = parked(*(fetch(n) for n in range(PARKED_WOKEN_MAX + 3)), fetch(100, 20, 5))
