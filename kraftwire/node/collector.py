@@ -18,9 +18,10 @@ from collections.abc import Callable
 import trio
 
 # Garbage is collected at this interval, with a pause of at least this many times the duration of a
-# collection: at most one commit in five hundred is delayed by it. If nearly all of at least this
-# many connections have closed, the next check collects. After that, or if connections have released
-# nearly all of at least this many bytes, free memory is returned to the system.
+# collection: at most one commit in five hundred is delayed by it. With this many connections or
+# more it would take half a second, so it waits until nearly all of them have closed; the next check
+# collects then. After that, or if connections have released nearly all of at least this many bytes,
+# free memory is returned to the system.
 COLLECT_SECONDS = 60
 COLLECT_REST = 1000
 COLLECT_LOOK_SECONDS = 2
@@ -28,8 +29,8 @@ COLLECT_CONNECTIONS_MIN = 256
 RELEASED_BYTES_MIN = 16 * 1024 * 1024
 
 # Garbage is collected as well after so many objects more were made than freed: if they were
-# garbage, they would take 100 to 200 MiB.
-COLLECT_OBJECTS = 1_000_000
+# garbage, they would take 200 to 300 MiB. 6,000 connections have a fifth of that.
+COLLECT_OBJECTS = 2_000_000
 
 
 def new_objects() -> int:
@@ -66,6 +67,7 @@ class Collector:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """The remaining parameters let tests replace Python, the C library and the clock."""
+        self._open = connections
         self._connections = _DropDetector(connections, COLLECT_CONNECTIONS_MIN)
         self._held = _DropDetector(held_bytes, RELEASED_BYTES_MIN)
         self._new_objects = new_objects
@@ -86,7 +88,8 @@ class Collector:
                 closed_many = self._connections.has_dropped()
                 has_released = self._held.has_dropped()
                 has_made_many = self._new_objects() >= COLLECT_OBJECTS
-                if closed_many or has_made_many or trio.current_time() >= due:
+                is_due = trio.current_time() >= due and self._open() < COLLECT_CONNECTIONS_MIN
+                if closed_many or has_made_many or is_due:
                     began = self._clock()
                     self._collect()
                     took = self._clock() - began
