@@ -35,7 +35,6 @@ _OTHERS = (
 # A TLS listener answers plaintext with an alert, whose first bytes these are.
 _TLS_ALERT = b"\x15\x03"
 
-
 # What the system says of a name without an address; all else about it may pass.
 _NO_ADDRESS = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 # Names that have had an address: whoever watches for long outlasts a moment without.

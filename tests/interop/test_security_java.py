@@ -183,20 +183,9 @@ UNPORTABLE = [
     "(?<=a*)b",
     "\\QCN\\E.*",
 ]
-REPLACEMENTS = [
-    "$1",
-    "$1@$2",
-    "$2",
-    "",
-    "admin",
-    "$12",
-    "$3",
-    "$0",
-    "\\$1",
-    "a\\/b",
-    "${who}",
-    "$9$8",
-]
+# No pattern lacks a group that the first ones name; of the others many do.
+WITHOUT_GROUPS = ["$0", "", "admin", "a\\/b", "\\$1"]
+REPLACEMENTS = [*WITHOUT_GROUPS, "$1", "$1@$2", "$2", "$12", "$3", "${who}", "$9$8"]
 
 
 def mapping_rules(source: random.Random) -> str:
@@ -204,7 +193,8 @@ def mapping_rules(source: random.Random) -> str:
     parts = []
     for _ in range(source.randint(1, 3)):
         pattern = source.choice(PATTERNS if source.random() < 0.9 else UNPORTABLE)
-        rule = f"RULE:{pattern}/{source.choice(REPLACEMENTS)}/{source.choice(['', '', 'L', 'U'])}"
+        replacement = source.choice(REPLACEMENTS if source.random() < 0.2 else WITHOUT_GROUPS)
+        rule = f"RULE:{pattern}/{replacement}/{source.choice(['', '', 'L', 'U'])}"
         parts.append(source.choice([rule, rule, rule, rule, "DEFAULT", "DEFAULTS", "RULE:a/b", ""]))
     return source.choice([",", ", ", " ,\t"]).join(parts)
 
@@ -230,7 +220,7 @@ def test_mapping_rules(security: JavaPeer, seed: int) -> None:
             except NoRuleError:
                 found = None
             assert found == expected, (text, name)
-    assert accepted > len(texts) // 10
+    assert accepted > len(texts) // 4
 
 
 KERBEROS_NAMES = [
@@ -274,7 +264,7 @@ def test_local_names(security: JavaPeer, seed: int) -> None:
                 name = None
             assert name == expected, (text, principal)
             found += name is not None
-    assert found > len(texts) // 2
+    assert found > len(texts)
 
 
 WORDS = ["M", "org.Plain", "a-b", "$x_", "required", "OPTIONAL", "sufficient", "user_ä", "*", "x.9"]
