@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
+from kraftwire.controller.topic_keys import TOPIC_KEYS, whole_number
 from kraftwire.controller.versions import METADATA_VERSION, WITH_DIRECTORIES
 from kraftwire.security.tokens import Tokens
 
@@ -83,11 +84,12 @@ class Cluster:
         """Return the value of a topic's configuration key, from the first level that has it.
 
         The levels are the topic, this controller as a broker, all brokers, the properties file
-        (C-CFG-11); None if none of them has the key.
+        (C-CFG-11); None if none of them has a value that can be read (C-CFG-17).
         """
         own = self.image.configs.get((TOPIC_RESOURCE, topic), {})
+        wrong = TOPIC_KEYS[key].wrong
         found = (values.get(key) for values in (own, *self.inherited_settings()))
-        return next((value for value in found if value is not None), None)
+        return next((value for value in found if value is not None and not wrong(value)), None)
 
     def inherited_settings(self) -> tuple[Mapping[str, str], ...]:
         """Return what topics inherit: the settings of this controller as a broker, those of all
@@ -105,7 +107,7 @@ class Cluster:
             first = topics.partition((topic_id, 0))
             replicas = len(first.replicas) if first is not None else 1
             value = self.topic_setting(topics.names.get(topic_id, ""), MIN_INSYNC_REPLICAS)
-            found = self._min_isr[topic_id] = min(_number(value, 1), replicas)
+            found = self._min_isr[topic_id] = min(int(value or 1), replicas)
         return found
 
     def allows_unclean(self, topic_id: bytes) -> bool:
@@ -119,12 +121,5 @@ class Cluster:
 
     def number(self, key: str, default: int) -> int:
         """Return a whole number of the controller's properties file."""
-        return _number(self.settings.get(key), default)
-
-
-def _number(value: str | None, default: int) -> int:
-    """Return a setting as a number. A value of Kafka's that is none cannot be in the log."""
-    try:
-        return int(value) if value is not None else default
-    except ValueError:
-        return default
+        found = whole_number(self.settings.get(key))
+        return default if found is None else found

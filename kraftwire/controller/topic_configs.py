@@ -5,7 +5,6 @@ Rule: C-CFG-11. Source: Kafka's `LogConfig` and `ServerTopicConfigSynonyms`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +18,7 @@ from kraftwire.controller.topic_keys import (
     check_value,
     invalid_config,
     setting_names,
+    whole_number,
 )
 
 
@@ -58,8 +58,8 @@ def _check_together(cluster: Cluster, values: Mapping[str, str]) -> None:
     """Check keys that depend on each other; those not given have the controller's values."""
 
     def number(name: str) -> int:
-        given = values.get(name)
-        return int(given if given is not None else _inherited(cluster, TOPIC_KEYS[name]).value)
+        own = whole_number(values.get(name))
+        return own if own is not None else _inherited_number(cluster, TOPIC_KEYS[name])
 
     low, high = number("min.compaction.lag.ms"), number("max.compaction.lag.ms")
     if low > high:
@@ -81,6 +81,13 @@ def effective_values(
     if the topic has it."""
     own = {name: EffectiveValue(name, value, Origin.TOPIC) for name, value in values.items()}
     return [one for _, one in sorted({**inherited, **own}.items())]
+
+
+def _inherited_number(cluster: Cluster, key: TopicKey) -> int:
+    """Return what a topic inherits, past values of brokers that a controller cannot read
+    (C-CFG-17)."""
+    found = (each.value for each in _given(cluster, key))
+    return int(next((value for value in found if not key.wrong(value)), key.default))
 
 
 def _inherited(cluster: Cluster, key: TopicKey) -> EffectiveValue:
@@ -109,6 +116,8 @@ def settings_of(cluster: Cluster, key: TopicKey) -> Iterator[EffectiveValue]:
 
 
 def _in_ms(value: str, factor: int) -> str:
-    """Return a time in milliseconds. Brokers check their values, so this cannot fail in Kafka."""
-    is_number = re.fullmatch(r"\s*-?\d+\s*", value) is not None
-    return str(int(value) * factor) if factor > 1 and is_number else value
+    """Return a time in milliseconds; as in Kafka, one in another unit that cannot be read is 0."""
+    if factor == 1:
+        return value
+    number = whole_number(value) or 0
+    return str(number * factor if -(2**31) <= number < 2**31 else 0)

@@ -54,13 +54,23 @@ def trimmed(value: str) -> str:
     return value.strip(string.whitespace)
 
 
+# No number of Java's has more digits; Python refuses to read one of thousands.
+_WHOLE = re.compile(r"\s*([+-]?)0*(\d{1,19})\s*", re.ASCII)
+
+
+def whole_number(value: str | None) -> int | None:
+    """Return the whole number that Java reads in a value; None if there is none."""
+    match = _WHOLE.fullmatch(value or "")
+    return int(match[1] + match[2]) if match is not None else None
+
+
 def whole(low: int, high: int) -> Callable[[str], str]:
     """Return what says why a value is not a whole number within bounds."""
     def wrong(value: str) -> str:
-        if not re.fullmatch(r"\s*[+-]?\d+\s*", value, re.ASCII):
-            return f"{value!r} is not a whole number"
-        number = int(value)
-        return "" if low <= number <= high else f"{number} is not from {low} to {high}"
+        number = whole_number(value)
+        if number is not None and low <= number <= high:
+            return ""
+        return f"{value!r:.300} is not a whole number from {low} to {high}"
 
     return wrong
 

@@ -8,6 +8,7 @@ Source: Kafka's `MetaProperties` and `PropertiesUtils`; rule R-START-1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -62,9 +63,10 @@ def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
 
 
 def _node_id(text: str | None, path: str) -> int:
-    if text is None or not (text.isascii() and text.isdigit()) or int(text) > _NODE_ID_MAX:
+    number = int(text) if re.fullmatch(r"[0-9]{1,10}", text or "") and text else -1
+    if not 0 <= number <= _NODE_ID_MAX:
         raise StorageError(f"expected a number for node.id, found {text!r}", file=path)
-    return int(text)
+    return number
 
 
 def _directory_id(text: str | None, path: str) -> bytes:

@@ -396,7 +396,7 @@ def _read_overrides(settings: Settings) -> tuple[tuple[str, int], ...]:
     overrides = []
     for text in settings.items(key):
         address, colon, count = text.rpartition(":")
-        if not colon or not address or not (count.isascii() and count.isdigit()):
+        if not colon or not address or re.fullmatch(r"[0-9]{1,10}", count) is None:
             raise settings.refuse(key, f"address:count,..., found {text!r}")
         overrides.append((address.strip("[]"), int(count)))
     return tuple(overrides)

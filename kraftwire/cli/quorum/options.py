@@ -6,6 +6,7 @@ the same one before it.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -168,6 +169,6 @@ def read_config(path: str) -> dict[str, str]:
 
 def _milliseconds(config: dict[str, str], key: str) -> int:
     text = config[key]
-    if not text.isascii() or not text.isdecimal() or int(text) == 0:
+    if re.fullmatch(r"[0-9]{1,19}", text) is None or int(text) == 0:
         raise UsageError(f"{key}: expected milliseconds above 0, found {text!r}")
     return int(text)

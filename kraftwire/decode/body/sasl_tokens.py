@@ -6,6 +6,7 @@ Source: RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER), RFC 7519 (JW
 from __future__ import annotations
 
 import json
+import re
 from binascii import a2b_base64
 from typing import Any
 
@@ -25,6 +26,8 @@ _SCRAM_NAMES = {
 # With these an eavesdropper can try passwords, or pose as the server.
 _SCRAM_SECRETS = frozenset({"proof", "salt", "serverSignature"})
 _GS2_FLAGS = (b"n", b"y", b"p=")
+_ITERATIONS = re.compile(r"[0-9]{1,10}")
+
 _BEARER = "auth=Bearer "
 _SEPARATOR = b"\x01"
 
@@ -84,7 +87,8 @@ def _scram(token: bytes) -> dict[str, Any] | None:
         else:
             # Commas and equal signs of a name are escaped (RFC 5802, section 5.1).
             text = _text(value).replace("=2C", ",").replace("=3D", "=")
-            parts[name] = int(text) if name == "iterations" and text.isdecimal() else text
+            is_number = name == "iterations" and _ITERATIONS.fullmatch(text) is not None
+            parts[name] = int(text) if is_number else text
     return parts if len(parts) > 1 else None
 
 

@@ -8,8 +8,10 @@ from random import Random
 
 import pytest
 
+from kraftwire.controller.image import BROKER_RESOURCE
 from kraftwire.controller.placement import place
-from kraftwire.controller.topics import create_partitions, delete_topics
+from kraftwire.controller.step import config_record
+from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.create_partitions_request import (
@@ -21,11 +23,14 @@ from kraftwire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
+    CreateTopicsRequest,
 )
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.controlled_cluster import ControlledCluster
+
+ID = bytes(15) + b"\x09"
 
 
 def topic(name: str, partitions: int = 1, factor: int = 1, **more: object) -> CreatableTopic:
@@ -249,3 +254,27 @@ def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None
     assert place(cluster.view, 3, 1, Random(3)) == [[1], [1], [1]]
     with pytest.raises(ApiError):
         place(cluster.view, 1, 2, Random(3))
+
+
+@pytest.mark.parametrize("value", ["abc", "", "9" * 5000, "-" + "9" * 19, "\u06615", "1_0", "1.0"])
+def test_values_of_all_brokers_that_cannot_be_read_stop_no_topic(value: str) -> None:
+    """The controller passes them over, and answers show them; times in another unit are shown as 0
+    (C-CFG-17)."""
+    cluster = ControlledCluster(brokers=(1, 2), has_elr=False)
+    cluster.settings |= {"min.insync.replicas": "2", "log.cleaner.max.compaction.lag.ms": "7"}
+    keys = ["log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"]
+    keys += ["min.insync.replicas", "unclean.leader.election.enable", "log.retention.hours"]
+    cluster.replay(config_record(BROKER_RESOURCE, "", key, value) for key in keys)
+    request = CreateTopicsRequest(topics=[topic("t", factor=2)])
+    made = create_topics(cluster.view, request, random=Random(1), new_id=lambda: ID)
+    (result,) = cluster.do(made).topics
+    assert result.error_code == ErrorCode.NONE, result.error_message
+    shown = {one.name: one.value for one in result.configs}
+    assert shown["min.compaction.lag.ms"] == value
+    assert shown["retention.ms"] == "0"
+    assert cluster.view.min_isr(ID) == 2, "the file's"
+    assert not cluster.view.allows_unclean(ID)
+    lag = [CreatableTopicConfig(name="min.compaction.lag.ms", value="8")]
+    request = CreateTopicsRequest(topics=[topic("u", configs=lag)])
+    response = create_topics(cluster.view, request, random=Random(1), new_id=lambda: ID).response
+    assert response.topics[0].error_code == ErrorCode.INVALID_CONFIG, "above the file's largest"

@@ -233,6 +233,11 @@ def test_a_plain_token_shows_the_user_only() -> None:
             b"r=abcdef,s=c2FsdA==,i=4096",
             {"step": "server-first", "nonce": "abcdef", "salt": REDACTED, "iterations": 4096},
         ),
+        # More digits than Python reads.
+        (
+            b"r=abcdef,i=" + b"9" * 5000,
+            {"step": "server-first", "nonce": "abcdef", "iterations": "9" * 5000},
+        ),
         (
             b"c=biws,r=abcdef,p=cHJvb2Y=",
             {

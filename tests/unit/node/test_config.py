@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.controller.group_configs import GROUP_SETTINGS
+from kraftwire.controller.topic_keys import SETTINGS
 from kraftwire.errors import UsageError
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.config_keys import DRAFT_NAMES, KEYS
@@ -126,6 +128,27 @@ def test_a_bad_value_is_refused_with_what_is_allowed(
     with pytest.raises(UsageError) as caught:
         combined(tmp_path, override)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_numbers_that_no_key_can_have_are_refused(tmp_path: Path, digits: int) -> None:
+    """Python alone ends with an error of its own for more than 4,300 digits."""
+    keys = {key.name: "{}" for key in KEYS.values() if key.kind == "int"}
+    keys |= dict.fromkeys((*SETTINGS, *GROUP_SETTINGS), "{}")
+    keys |= {
+        "max.connections.per.ip.overrides": "10.0.0.1:{}",
+        "controller.quorum.voters": "{}@a:1",
+        "controller.quorum.bootstrap.servers": "a:{}",
+        "listeners": "PLAINTEXT://:{}",
+    }
+    unread = []
+    for key, text in keys.items():
+        try:
+            combined(tmp_path, f"{key}={text.format('9' * digits)}")
+        except UsageError:
+            continue
+        unread.append(key)
+    assert all(key.startswith("delegation.token.") for key in unread), "there is no secret"
 
 
 def test_a_refusal_names_file_and_line(tmp_path: Path) -> None:
