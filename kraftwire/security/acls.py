@@ -8,9 +8,9 @@ however many ACLs there are, and however many prefixes begin with each other.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kraftwire.errors import UsageError
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
@@ -125,18 +125,22 @@ _DEFAULT_DENY = Decision(False, "DefaultDeny")
 _Grant = tuple[int, int, int, str, str, str]
 
 
+_Key = TypeVar("_Key", str, int)
+
+
 class _Names:
     """Patterns of names, each with the count of its ACLs.
 
-    `roots` are the prefixes that no other one covers, sorted; None until they are asked for.
+    `lengths` counts the prefixes of each length, which are few: an addition and a removal cost the
+    same however many prefixes there are, and however they begin with each other.
     """
 
-    __slots__ = ("literal", "prefixed", "roots")
+    __slots__ = ("lengths", "literal", "prefixed")
 
     def __init__(self) -> None:
         self.literal: dict[str, int] = {}
         self.prefixed: dict[str, int] = {}
-        self.roots: list[str] | None = None
+        self.lengths: dict[int, int] = {}
 
     def count(self, acl: Acl, change: int) -> None:
         """Change the count of a pattern by one."""
@@ -146,13 +150,7 @@ class _Names:
             _count(self.literal, name, change)
             return
         _count(self.prefixed, name, change)
-        if name not in self.prefixed:
-            self.roots = None
-        elif self.roots is not None and not self._root(name):
-            begin = end = bisect_right(self.roots, name)
-            while end < len(self.roots) and self.roots[end].startswith(name):
-                end += 1
-            self.roots[begin:end] = [name]
+        _count(self.lengths, len(name), change)
 
     def matching(self, name: str, *, can_allow: bool = False) -> str:
         """Return a pattern that a name matches, for the audit log; empty if there is none.
@@ -164,21 +162,13 @@ class _Names:
             return f"LITERAL:{name}"
         if WILDCARD in self.literal and not (can_allow and name.startswith(WILDCARD)):
             return f"LITERAL:{WILDCARD}"
-        root = self._root(name) if self.prefixed else []
-        return f"PREFIXED:{root[0]}" if root else ""
-
-    def _root(self, name: str) -> list[str]:
-        """Return the prefix that covers a name, if there is one: the last root up to it."""
-        if self.roots is None:
-            self.roots = []
-            for one in sorted(self.prefixed):
-                if not self.roots or not one.startswith(self.roots[-1]):
-                    self.roots.append(one)
-        at = bisect_right(self.roots, name)
-        return [one for one in self.roots[max(at - 1, 0) : at] if name.startswith(one)]
+        for length in self.lengths:
+            if name[:length] in self.prefixed:
+                return f"PREFIXED:{name[:length]}"
+        return ""
 
 
-def _count(counts: dict[str, int], key: str, change: int) -> None:
+def _count(counts: dict[_Key, int], key: _Key, change: int) -> None:
     """Add to a count, which is removed at 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
