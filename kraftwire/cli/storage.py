@@ -170,9 +170,11 @@ def _node(config: NodeConfig) -> FormatNode:
 def _users(arguments: tuple[str, ...]) -> tuple[UserScramCredentialRecord, ...]:
     if not arguments:
         return ()
+    from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
     from kraftwire.security.scram_argument import parse_scram_argument
 
-    return tuple(parse_scram_argument(text, secrets.token_bytes(20)) for text in arguments)
+    salts = (salt_of(secrets.token_bytes(SALT_RANDOM_BYTES)) for _ in arguments)
+    return tuple(map(parse_scram_argument, arguments, salts))
 
 
 def _request(options: _Options) -> FormatRequest:

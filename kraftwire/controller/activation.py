@@ -1,14 +1,14 @@
 """What a new active controller writes before anything else.
 
-Rules: C-ACT-3, C-ACT-4. Source: Kafka's `ActivationRecordsGenerator`; KAFKA-20839.
+Rules: C-ACT-3, C-ACT-4, C-ACT-5. Source: Kafka's `ActivationRecordsGenerator`; KAFKA-20839.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kraftwire.controller.cluster import ELR_VERSION, MIN_INSYNC_REPLICAS
-from kraftwire.controller.image import BROKER_RESOURCE, CLUSTER_ID_CONFIG, MetadataImage
+from kraftwire.controller.image import BROKER_RESOURCE, MetadataImage
 from kraftwire.controller.step import VersionedRecord, config_record
 from kraftwire.controller.versions import METADATA_VERSION, WITH_TRANSACTIONS
 from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
@@ -20,24 +20,26 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 def activate(
     image: MetadataImage,
     bootstrap: Sequence[VersionedRecord],
-    cluster_id: str | None,
+    own_configs: Mapping[str, str],
     min_isr: str = "1",
 ) -> list[VersionedRecord]:
     """Return what a new active controller writes before anything else.
 
-    `cluster_id` is None if the log does not hold it; `min_isr` is min.insync.replicas of the
-    controller's file. An open transaction is aborted; an image
-    without metadata.version gets the bootstrap records in a separate transaction, independent of
-    what an earlier attempt wrote (KAFKA-20839).
+    `own_configs` are configurations of all brokers that this software keeps in a log: those that
+    the log lacks are written. `min_isr` is min.insync.replicas of the controller's file. An open
+    transaction is aborted; an image without metadata.version gets the bootstrap records in a
+    separate transaction, independent of what an earlier attempt wrote (KAFKA-20839).
     """
     records: list[VersionedRecord] = []
     if image.transaction_offset >= 0:
         reason = "a new controller cannot continue it"
         records.append((AbortTransactionRecord(reason=reason), 0))
     configs = image.configs.get((BROKER_RESOURCE, ""), {})
-    more: list[VersionedRecord] = []
-    if cluster_id is not None and CLUSTER_ID_CONFIG not in configs:
-        more.append(config_record(BROKER_RESOURCE, "", CLUSTER_ID_CONFIG, cluster_id))
+    more = [
+        config_record(BROKER_RESOURCE, "", name, value)
+        for name, value in own_configs.items()
+        if name not in configs
+    ]
     if image.metadata_version is not None:
         return records + more
     levels = _levels(bootstrap)

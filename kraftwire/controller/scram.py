@@ -84,7 +84,7 @@ def _error(cluster: Cluster, change: _Change) -> _Error | None:
         allowed = f"expected {ITERATIONS_MIN} to {STORED_ITERATIONS_MAX}"
         text = f"{change.iterations} iterations: {allowed}"
         return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
-    if cluster.image.scram_credential(change.name, change.mechanism) is None:
+    if cluster.image.scram.find(change.name, change.mechanism) is None:
         return _Error(ErrorCode.RESOURCE_NOT_FOUND, "the user has no credential of this mechanism")
     return None
 

@@ -17,7 +17,15 @@ from kraftwire.errors import UsageError
 from kraftwire.node.settings import Settings
 from kraftwire.properties import Property
 from kraftwire.security.acls import parse_super_users
-from kraftwire.security.credentials import GSSAPI, MECHANISMS, OAUTHBEARER, PLAIN, check_module
+from kraftwire.security.credentials import (
+    GSSAPI,
+    MECHANISMS,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    check_module,
+)
 from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
 from kraftwire.security.jwks import KeyRefresh, TokenChecks
 from kraftwire.security.kerberos import KerberosAccount
@@ -128,6 +136,12 @@ class NodeSecurity:
     def is_plain(self) -> bool:
         """Whether nothing is encrypted and nobody logs in."""
         return not self.listeners and self.client is None
+
+    @property
+    def has_scram(self) -> bool:
+        """Whether clients log in at a listener by SCRAM."""
+        mechanisms = (name for each in self.listeners.values() for name in each.mechanisms)
+        return not {SCRAM_SHA_256, SCRAM_SHA_512}.isdisjoint(mechanisms)
 
 
 def read_security(settings: Settings, protocols: Mapping[str, str]) -> NodeSecurity:

@@ -13,6 +13,7 @@ Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut sho
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import trio
@@ -22,7 +23,7 @@ from kraftwire.controller.activation import activate
 from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.features import feature_records
-from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.image import CLUSTER_ID_CONFIG, DECOY_SECRET_CONFIG, MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord
@@ -369,11 +370,13 @@ class Controller:
     async def _activate(self, epoch: int) -> None:
         """Write the records that must come before anything else in this epoch."""
         quorum = self._quorum
-        cluster_id = None
+        configs = {}
         if self._new_cluster_id is not None and self._image.cluster_id is None:
-            cluster_id = quorum.raft.cluster_id or self._new_cluster_id()
+            configs[CLUSTER_ID_CONFIG] = quorum.raft.cluster_id or self._new_cluster_id()
+        if self._config.security.has_scram and self._image.decoy_secret is None:
+            configs[DECOY_SECRET_CONFIG] = secrets.token_hex(32)
         min_isr = self._config.resource_settings.get(MIN_INSYNC_REPLICAS, "1")
-        records = activate(self._image, self._bootstrap, cluster_id, min_isr)
+        records = activate(self._image, self._bootstrap, configs, min_isr)
         if records:
             log("info", "bootstrap", epoch=epoch, records=len(records))
             await self._write(epoch, encoded(records), quorum.raft.end_offset)

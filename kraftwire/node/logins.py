@@ -30,6 +30,7 @@ from kraftwire.node.link import Stream
 from kraftwire.node.logs import log
 from kraftwire.node.scram_quorum import ScramUsers
 from kraftwire.security.credentials import GSSAPI, OAUTHBEARER, PLAIN, PlainUsers
+from kraftwire.security.decoys import Decoys, credential_of
 from kraftwire.security.errors import NotKnownYet
 from kraftwire.security.jaas import JaasEntry
 from kraftwire.security.kerberos import KerberosAccount, KerberosServer
@@ -49,20 +50,13 @@ if TYPE_CHECKING:
     from kraftwire.transport.handshakes import Handshakes
     from kraftwire.transport.paced_stream import PacedStream
 
-UserOf = Callable[[str, str, bool], ScramUser | None]
-"""Returns the user of a mechanism by name, or by the id of a token."""
-
 _LOCAL_NAMES = "sasl.kerberos.principal.to.local.rules"
 _JAAS = "sasl.jaas.config"
 
 # How often the files of stores are looked at.
 _STORES_SECONDS = 2.0
 
-# From which an unknown SCRAM user gets a salt; another one in each process.
-_DECOY = secrets.token_bytes(32)
-
-# A salt is as long as one that nobody has; so many credentials of tokens are kept.
-_SALT_BYTES = 19
+# So many credentials of tokens are kept.
 _CREDENTIALS_MAX = 4096
 
 
@@ -140,13 +134,13 @@ def guards_of(
         from kraftwire.transport.handshakes import Handshakes
 
         handshakes = Handshakes()
-    user_of = _UsersOfLog(context, users).find
+    scram_users = _UsersOfLog(context, users)
     found = {}
     for listener in config.listeners:
         if listener.name in config.security.listeners:
             accept = _accept(handshakes, stores.get(listener.name))
             security = config.security.listeners[listener.name]
-            found[listener.name] = _guard(security, listener, context, accept, user_of)
+            found[listener.name] = _guard(security, listener, context, accept, scram_users)
     return found
 
 
@@ -165,7 +159,7 @@ def _guard(
     listener: Listener,
     context: Context,
     accept: Accept | None,
-    user_of: UserOf,
+    users: _UsersOfLog,
 ) -> Guard:
     settings = security.settings
     subject_of: Callable[[bytes], str] = _no_subject
@@ -181,7 +175,7 @@ def _guard(
     logins = None
     if settings.is_sasl:
         versions = offered(is_controller=listener.is_controller, is_client=listener.is_client)
-        logins = login_settings(security, user_of, partial(_versions, versions, context))
+        logins = login_settings(security, users, partial(_versions, versions, context))
     return Guard(accept, logins, mapper, subject_of)
 
 
@@ -197,13 +191,13 @@ def _no_subject(_: bytes) -> str:
 
 def login_settings(
     security: ListenerSecurity,
-    user_of: UserOf,
+    users: _UsersOfLog,
     versions: Callable[[int], ApiVersionsResponse],
 ) -> LoginSettings:
     """Return what all logins of a listener share."""
     return LoginSettings(
         {
-            mechanism: _maker(mechanism, entry, user_of, security)
+            mechanism: _maker(mechanism, entry, users, security)
             for mechanism, entry in security.mechanisms.items()
         },
         security.max_lifetime_ms,
@@ -215,12 +209,12 @@ def login_settings(
 def _maker(
     mechanism: str,
     entry: JaasEntry,
-    user_of: UserOf,
+    users: _UsersOfLog,
     security: ListenerSecurity,
 ) -> Callable[[], MechanismServer]:
     if mechanism == PLAIN:
-        users = PlainUsers(entry)
-        return lambda: PlainServer(users.password)
+        passwords = PlainUsers(entry)
+        return lambda: PlainServer(passwords.password)
     if mechanism == OAUTHBEARER:
         place = security.settings.properties.place(_JAAS, OAUTHBEARER)
         validate = _validator(entry, security.tokens, place)
@@ -228,8 +222,10 @@ def _maker(
     if mechanism == GSSAPI:
         return _kerberos(entry, security.settings.properties)
 
-    find = partial(user_of, mechanism)
-    return lambda: ScramServer(mechanism, find, nonce=secrets.token_urlsafe(24), decoy=_DECOY)
+    find, decoy_of = partial(users.find, mechanism), partial(users.decoy_of, mechanism)
+    return lambda: ScramServer(
+        mechanism, find, nonce=secrets.token_urlsafe(24), decoy_of=decoy_of
+    )
 
 
 def _kerberos(entry: JaasEntry, properties: Properties) -> Callable[[], MechanismServer]:
@@ -283,9 +279,11 @@ class _UsersOfLog:
         self._context = context
         self._before = before
         self._is_known = False
-        self._credential: Callable[[str, str], ScramCredential] | None = None
+        self._own_secret = secrets.token_bytes(32)
+        self._credential: Callable[[str, str, bytes], ScramCredential] | None = None
         if settings is not None:
-            self._credential = _token_credentials(Tokens(settings))
+            # Each costs milliseconds once.
+            self._credential = lru_cache(_CREDENTIALS_MAX)(Tokens(settings).credential)
 
     def find(self, mechanism: str, name: str, is_token: bool) -> ScramUser | None:
         """Return a user by name, or the owner of a token by its id.
@@ -301,16 +299,24 @@ class _UsersOfLog:
             raise NotKnownYet("this node has not read the users of the log yet")
         return user
 
+    def decoy_of(self, mechanism: str, name: str, is_token: bool) -> ScramCredential:
+        """Return what looks like the credential of a user, or of a token, that does not exist."""
+        image = self._context.image
+        secret = image.decoy_secret
+        # There is none yet if no controller that takes SCRAM has led (C-ACT-5).
+        decoys = Decoys(
+            self._own_secret if secret is None else secret.encode(),
+            image.scram.forms(mechanism_number(mechanism)),
+        )
+        return decoys.token(mechanism, name) if is_token else decoys.user(mechanism, name)
+
     def _user(self, mechanism: str, name: str) -> ScramUser | None:
         key = (name, mechanism_number(mechanism))
-        image = self._context.image
-        record = self._before.get(key) if self._before else image.scram_credential(*key)
-        if record is None:
-            return None
-        credential = ScramCredential(
-            record.salt, record.stored_key, record.server_key, record.iterations
-        )
-        return ScramUser(name, credential)
+        record = self._before.get(key)
+        if record is not None:
+            return ScramUser(name, credential_of(record))
+        credential = None if self._before else self._context.image.scram.find(*key)
+        return None if credential is None else ScramUser(name, credential)
 
     def _token(self, mechanism: str, token_id: str) -> ScramUser | None:
         token = self._context.image.tokens.get(token_id)
@@ -318,15 +324,6 @@ class _UsersOfLog:
         if self._credential is None or token is None or has_expired(token, now_ms):
             return None
         owner = token.owner.partition(":")[2]
-        credential = self._credential(mechanism, token_id)
+        salt = self.decoy_of(mechanism, token_id, True).salt
+        credential = self._credential(mechanism, token_id, salt)
         return ScramUser(owner, credential, token.expiration_timestamp)
-
-
-def _token_credentials(tokens: Tokens) -> Callable[[str, str], ScramCredential]:
-    """Return what makes credentials of tokens, each of which costs milliseconds once."""
-
-    @lru_cache(_CREDENTIALS_MAX)
-    def credential(mechanism: str, token_id: str) -> ScramCredential:
-        return tokens.credential(mechanism, token_id, secrets.token_bytes(_SALT_BYTES))
-
-    return credential

@@ -158,8 +158,9 @@ class ScramServer:
     """The server's side: `answer` twice; afterwards `name` is the user, or the token's owner.
 
     `user_of(name, is_token)` looks up a user or a delegation token. `nonce` is new for each login.
-    `decoy` is a secret from which an unknown user gets a salt, so that the first answer does not
-    tell who exists: Kafka's does (SEC-S33).
+    `decoy_of`, with the same arguments, returns what stands for the credential of an unknown user,
+    so that the first answer does not show who exists: Kafka's does (SEC-S33). It is called for
+    known users too, so that both take the same time.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class ScramServer:
         user_of: Callable[[str, bool], ScramUser | None],
         *,
         nonce: str,
-        decoy: bytes,
+        decoy_of: Callable[[str, bool], ScramCredential],
     ) -> None:
         self.name: str | None = None
         self.is_token = False
@@ -176,7 +177,7 @@ class ScramServer:
         self._mechanism = mechanism
         self._user_of = user_of
         self._nonce = nonce
-        self._decoy = decoy
+        self._decoy_of = decoy_of
         self._first = ""
         self._user: ScramUser | None = None
         self._credential: ScramCredential | None = None
@@ -199,10 +200,11 @@ class ScramServer:
         extensions = dict(pair.split("=", 1) for pair in match[5].split(",") if pair)
         self.is_token = extensions.get("tokenauth", "").lower() == "true"
         self._user = self._user_of(name, self.is_token)
-        if self._user is not None and authorization_id not in ("", name):
+        if authorization_id not in ("", name):
             different = "Client requested an authorization id that is different from username"
             raise Refused(f"Authentication failed: {different}", is_public=True)
-        self._credential = self._user.credential if self._user else self._decoy_of(name)
+        decoy = self._decoy_of(name, self.is_token)
+        self._credential = self._user.credential if self._user else decoy
         if self._credential.iterations < ITERATIONS_MIN:
             found = f"{self._credential.iterations} iterations"
             raise Refused(f"the stored credential has {found}: expected at least {ITERATIONS_MIN}")
@@ -231,12 +233,6 @@ class ScramServer:
         self.name, self.lifetime_end_ms = self._user.name, self._user.expiry_ms
         answer = _hmac(self._mechanism, self._credential.server_key, signed)
         return _utf8(f"v={_base64(answer)}")
-
-    def _decoy_of(self, name: str) -> ScramCredential:
-        """Return a credential that nobody has; the same for each attempt of the same name."""
-        seed = hmac.digest(self._decoy, _utf8(f"{self._mechanism}/{name}"), "sha512")
-        key = _hash(self._mechanism, seed)
-        return ScramCredential(seed[:19], key, key, ITERATIONS_DEFAULT)
 
 
 def _count(digits: str) -> int:

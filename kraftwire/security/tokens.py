@@ -60,7 +60,7 @@ class Tokens:
         return records.get(self._ids.get(wanted, ""))
 
     def credential(self, mechanism: str, token_id: str, salt: bytes) -> ScramCredential:
-        """Return a credential of a token; `salt` is random. This costs PBKDF2."""
+        """Return a credential of a token with any salt. This costs PBKDF2."""
         password = base64.b64encode(self.hmac(token_id)).decode()
         salted = salted_password(mechanism, password, salt, ITERATIONS_MIN)
         return ScramCredential.of(mechanism, salted, salt, ITERATIONS_MIN)

@@ -119,9 +119,11 @@ class NodeFiles:
     def _scram_users(self) -> tuple[UserScramCredentialRecord, ...]:
         if not self._users:
             return ()
+        from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
         from kraftwire.security.scram_argument import parse_scram_argument
 
-        return tuple(parse_scram_argument(text, secrets.token_bytes(20)) for text in self._users)
+        salts = (salt_of(secrets.token_bytes(SALT_RANDOM_BYTES)) for _ in self._users)
+        return tuple(map(parse_scram_argument, self._users, salts))
 
     def config(self, number: int) -> Path:
         """Return a node's properties file."""

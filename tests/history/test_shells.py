@@ -185,7 +185,7 @@ def test_a_bootstrap_that_was_cut_short_is_undone_and_written_again() -> None:
     values = [encode_metadata(record, 0) for record in half]
     image = MetadataImage()
     image.replay(RecordBatch(data_batch(1, 1, 0, values)))
-    records = activate(image, [(version, 0)], None)
+    records = activate(image, [(version, 0)], {})
     is_undone = isinstance(records[0][0], AbortTransactionRecord)
     assert is_undone, "continues the transaction of another controller"
     again = [encode_metadata(record, number) for record, number in records]

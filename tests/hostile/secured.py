@@ -29,6 +29,7 @@ from kraftwire.transport.handshakes import Handshakes
 from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from tests.support.certificates import authority, identity, node_context, pem
+from tests.support.scram_decoys import decoys
 
 CLEAR, SECURED = "PLAINTEXT", "SASL_SSL, logged in"
 each_entry = pytest.mark.parametrize("entry", [CLEAR, SECURED])
@@ -43,7 +44,7 @@ def settings(nonce: str = "server") -> LoginSettings:
         {
             PLAIN: lambda: PlainServer({"alice": "secret"}.get),
             SCRAM_SHA_256: lambda: ScramServer(
-                SCRAM_SHA_256, lambda *_: user, nonce=nonce, decoy=b"decoy"
+                SCRAM_SHA_256, lambda *_: user, nonce=nonce, decoy_of=decoys(SCRAM_SHA_256)
             ),
         },
         {},

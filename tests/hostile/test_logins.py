@@ -32,6 +32,7 @@ from kraftwire.security.sasl_server import End, LoginSettings, SaslServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
 from tests.support.random_messages import SEED_VARIABLE, fresh_seed
+from tests.support.scram_decoys import decoys
 
 ROUNDS = 3_000
 EPOCH_MS = 1_700_000_000_000
@@ -66,7 +67,10 @@ def settings() -> LoginSettings:
 
 def _scram(mechanism: str) -> ScramServer:
     return ScramServer(
-        mechanism, lambda name, _: user_of(mechanism, name), nonce="server", decoy=b"decoy"
+        mechanism,
+        lambda name, _: user_of(mechanism, name),
+        nonce="server",
+        decoy_of=decoys(mechanism),
     )
 
 
@@ -171,7 +175,10 @@ def test_a_client_believes_no_server_without_the_credential(source: random.Rando
     listener_settings = LoginSettings(
         {
             SCRAM_SHA_256: lambda: ScramServer(
-                SCRAM_SHA_256, lambda name, _: ScramUser(name, wrong), nonce="s", decoy=b""
+                SCRAM_SHA_256,
+                lambda name, _: ScramUser(name, wrong),
+                nonce="s",
+                decoy_of=decoys(SCRAM_SHA_256),
             )
         },
         {},

@@ -34,6 +34,7 @@ from kraftwire.security.scram import (
 )
 from tests.support.java import JavaPeer
 from tests.support.java_cases import ROUNDS
+from tests.support.scram_decoys import decoys
 
 REQUESTS = 20
 
@@ -425,7 +426,7 @@ def test_scram_logins_of_kafkas_client(security: JavaPeer, seed: int) -> None:
                 mechanism,
                 lambda name, is_token, known=known: known.get((name, is_token)),
                 nonce=f"server{number}",
-                decoy=b"secret",
+                decoy_of=decoys(mechanism),
             )
         )
         wrong = "x" if number % 5 == 4 else ""

@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 from kraftwire.controller.image.cluster import BrokerImage, ControllerImage
-from kraftwire.controller.image.metadata import CLUSTER_ID_CONFIG, MetadataImage
+from kraftwire.controller.image.metadata import (
+    CLUSTER_ID_CONFIG,
+    DECOY_SECRET_CONFIG,
+    MetadataImage,
+)
 from kraftwire.controller.image.state import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -17,6 +21,7 @@ from kraftwire.controller.versions import METADATA_VERSION
 __all__ = [
     "BROKER_RESOURCE",
     "CLUSTER_ID_CONFIG",
+    "DECOY_SECRET_CONFIG",
     "METADATA_VERSION",
     "TOPIC_RESOURCE",
     "BrokerImage",

@@ -27,16 +27,19 @@ from kraftwire.errors import WireError
 from kraftwire.messages.client_quota_record import ClientQuotaRecord
 from kraftwire.messages.delegation_token_record import DelegationTokenRecord
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
-from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.security.acls import AclIndex
+from kraftwire.security.decoys import ScramIndex
 from kraftwire.wire.message import Message
 
 # Where a quorum started without formatted directories keeps its cluster id: in a default
 # configuration of all brokers, which Java stores without knowing its name.
 CLUSTER_ID_CONFIG = "kraftwire.cluster.id"
+# The secret of `security.decoys`, kept there too; Kafka hides the values of keys that it does not
+# know.
+DECOY_SECRET_CONFIG = "kraftwire.scram.decoy.secret"
 
 _BEGIN = "BeginTransactionRecord"
 _END = "EndTransactionRecord"
@@ -150,11 +153,10 @@ class MetadataImage:
         """The delegation tokens by id; a new one is the last."""
         return self._state.tokens
 
-    def scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
-        """Return the credential of a user for a mechanism, by its number in records."""
-        value = self._state.records.get(Family.SCRAM, (name, mechanism))
-        record = None if value is None else decode_metadata(value).message
-        return record if isinstance(record, UserScramCredentialRecord) else None
+    @property
+    def scram(self) -> ScramIndex:
+        """The users of SCRAM."""
+        return self._state.scram
 
     def quota(self, entity: frozenset[tuple[str, str | None]], key: str) -> float | None:
         """Return a quota of an entity, whose parts are pairs of type and name; None without one."""
@@ -187,6 +189,11 @@ class MetadataImage:
     def cluster_id(self) -> str | None:
         """The cluster id, if the log holds it."""
         return self.configs.get((BROKER_RESOURCE, ""), {}).get(CLUSTER_ID_CONFIG)
+
+    @property
+    def decoy_secret(self) -> str | None:
+        """The secret of the decoys of SCRAM, None if no controller has written one yet."""
+        return self.configs.get((BROKER_RESOURCE, ""), {}).get(DECOY_SECRET_CONFIG)
 
     @property
     def metadata_version(self) -> int | None:

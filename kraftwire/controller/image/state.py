@@ -32,11 +32,14 @@ from kraftwire.messages.register_controller_record import RegisterControllerReco
 from kraftwire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraftwire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
+from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.security.acls import Acl, AclIndex
+from kraftwire.security.decoys import ScramIndex, credential_of
 from kraftwire.wire.message import Message
 
 # Its level is in the voters' control records; feature records for it are ignored.
@@ -58,10 +61,10 @@ class MetadataState:
     """The state after the records so far.
 
     `features` are finalized levels by name, last changed at `features_offset`; `configs` values by
-    name of a resource, `acls` arranged for decisions, `tokens` delegation tokens by id, new ones
-    last. `alive` are the brokers that are not fenced, `directories` the owners of log directories:
-    nothing that happens often may take time for every broker. `records` holds everything, these
-    included, as records.
+    name of a resource, `acls` arranged for decisions, `scram` the users of SCRAM, `tokens`
+    delegation tokens by id, new ones last. `alive` are the brokers that are not fenced,
+    `directories` the owners of log directories: nothing that happens often may take time for every
+    broker. `records` holds everything, these included, as records.
     """
 
     def __init__(self, records: RecordStore | None = None) -> None:
@@ -73,6 +76,7 @@ class MetadataState:
         self.directories: dict[bytes, int] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.acls = AclIndex()
+        self.scram = ScramIndex()
         self.tokens: dict[str, DelegationTokenRecord] = {}
         self.records = RecordStore() if records is None else records
         self.topics = TopicsImage(self.records)
@@ -91,9 +95,6 @@ class MetadataState:
         if name in _KEPT:
             family, key_of = _KEPT[name]
             self.records.put(family, key_of(message), value)
-        elif name in _DROPPED:
-            family, key_of = _DROPPED[name]
-            self.records.drop(family, key_of(message))
         elif name in _APPLIED:
             _APPLIED[name](self, offset, message, value)
         elif name not in _WITHOUT_STATE:
@@ -141,6 +142,15 @@ class MetadataState:
         del value
         self.records.drop(Family.ACLS, record.id)
         self.acls.remove(record.id)
+
+    def _user(self, _: int, record: UserScramCredentialRecord, value: bytes) -> None:
+        self.records.put(Family.SCRAM, (record.name, record.mechanism), value)
+        self.scram.put(record.name, record.mechanism, credential_of(record))
+
+    def _remove_user(self, _: int, record: RemoveUserScramCredentialRecord, value: bytes) -> None:
+        del value
+        self.records.drop(Family.SCRAM, (record.name, record.mechanism))
+        self.scram.remove(record.name, record.mechanism)
 
     def _token(self, _: int, record: DelegationTokenRecord, value: bytes) -> None:
         self.records.put(Family.TOKENS, record.token_id, value)
@@ -244,20 +254,10 @@ def _missing(record: Message, what: str) -> IncompleteImageError:
 
 _Key = Callable[[Any], Hashable]
 
-# Records that replace the one with the same key, and records that remove it.
+# Records that replace the one with the same key.
 _KEPT: Mapping[str, tuple[Family, _Key]] = {
     "ProducerIdsRecord": (Family.PRODUCER_IDS, lambda _: None),
-    "UserScramCredentialRecord": (
-        Family.SCRAM,
-        lambda record: (record.name, record.mechanism),
-    ),
     "ZkMigrationStateRecord": (Family.ZK_MIGRATION, lambda _: None),
-}
-_DROPPED: Mapping[str, tuple[Family, _Key]] = {
-    "RemoveUserScramCredentialRecord": (
-        Family.SCRAM,
-        lambda record: (record.name, record.mechanism),
-    ),
 }
 
 # Records that need a method.
@@ -277,9 +277,11 @@ _APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
     "RemoveAccessControlEntryRecord": MetadataState._remove_acl,
     "RemoveDelegationTokenRecord": MetadataState._remove_token,
     "RemoveTopicRecord": MetadataState._remove_topic,
+    "RemoveUserScramCredentialRecord": MetadataState._remove_user,
     "TopicRecord": MetadataState._topic,
     "UnfenceBrokerRecord": MetadataState._unfence,
     "UnregisterBrokerRecord": MetadataState._unregister,
+    "UserScramCredentialRecord": MetadataState._user,
 }
 
 # Records without an effect on the state: `MetadataImage` handles transactions.
@@ -292,4 +294,4 @@ _WITHOUT_STATE = frozenset(
     )
 )
 
-RECORD_TYPES = frozenset((*_KEPT, *_DROPPED, *_APPLIED, *_WITHOUT_STATE))
+RECORD_TYPES = frozenset((*_KEPT, *_APPLIED, *_WITHOUT_STATE))

@@ -152,7 +152,7 @@ class ActiveController:
         self._epoch += 1
         self._log.append(_leader_change(self.image.next_offset, self._epoch))
         self.image.replay(self._log[-1])
-        records = activate(self.image, self._bootstrap, None)
+        records = activate(self.image, self._bootstrap, {})
         if records:
             self._append(records)
         self.sessions = Sessions(SESSION_MS)

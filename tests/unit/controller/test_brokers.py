@@ -10,7 +10,12 @@ from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
 from kraftwire.controller.cluster import ELR_VERSION, Cluster
 from kraftwire.controller.controllers import register_controller
-from kraftwire.controller.image import METADATA_VERSION, BrokerImage, MetadataImage
+from kraftwire.controller.image import (
+    CLUSTER_ID_CONFIG,
+    METADATA_VERSION,
+    BrokerImage,
+    MetadataImage,
+)
 from kraftwire.controller.partition_changes import Target, change_partition, updates
 from kraftwire.controller.registrations import REGISTRATION_ENTRIES_MAX
 from kraftwire.controller.sessions import Sessions
@@ -117,7 +122,7 @@ def error_of(result: StepResult) -> int:
 
 def test_the_bootstrap_records_come_in_one_transaction() -> None:
     """As Kafka's first leader does: a reader sees all levels or none."""
-    records = activate(MetadataImage(), [LEVEL], "id")
+    records = activate(MetadataImage(), [LEVEL], {CLUSTER_ID_CONFIG: "id"})
     names = [record.NAME for record, _ in records]
     assert names == [
         "BeginTransactionRecord",
@@ -131,7 +136,7 @@ def test_eligible_leader_replicas_bring_their_configuration_along() -> None:
     """A Java controller treats the feature without min.insync.replicas as a fault."""
     elr = (FeatureLevelRecord(name=ELR_VERSION, feature_level=1), 0)
     for given, value in (((), "1"), (("2",), "2")):
-        records = activate(MetadataImage(), [LEVEL, elr], None, *given)
+        records = activate(MetadataImage(), [LEVEL, elr], {}, *given)
         configs = [record for record, _ in records if record.NAME == "ConfigRecord"]
         assert [(c.name, c.value) for c in configs] == [("min.insync.replicas", value)]  # type: ignore[attr-defined]
 
@@ -141,7 +146,7 @@ def test_a_half_written_bootstrap_is_aborted_and_redone() -> None:
     (KAFKA-20839)."""
     image = MetadataImage()
     image.replay(batch_of([(BeginTransactionRecord(name="Bootstrap records"), 0), LEVEL], 1))
-    names = [record.NAME for record, _ in activate(image, [LEVEL], None)]
+    names = [record.NAME for record, _ in activate(image, [LEVEL], {})]
     assert names == [
         "AbortTransactionRecord",
         "BeginTransactionRecord",
@@ -152,13 +157,13 @@ def test_a_half_written_bootstrap_is_aborted_and_redone() -> None:
 
 def test_a_log_with_levels_needs_nothing_more() -> None:
     """A second leader must not write the bootstrap records again."""
-    assert activate(image_of(), [LEVEL], None) == []
+    assert activate(image_of(), [LEVEL], {}) == []
 
 
 def test_levels_without_transactions_are_written_bare() -> None:
     """Below 3.6-IV1 no reader supports transactions."""
     old = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=12), 0)
-    assert activate(MetadataImage(), [old], None) == [old]
+    assert activate(MetadataImage(), [old], {}) == [old]
 
 
 def test_a_brokers_epoch_is_the_offset_of_its_record() -> None:

@@ -20,6 +20,7 @@ from kraftwire.security.scram import (
     salted_password,
 )
 from tests.support.controlled_cluster import ControlledCluster
+from tests.support.scram_decoys import decoys
 
 SHA_256, SHA_512 = 1, 2
 SALT = b"salt"
@@ -61,13 +62,13 @@ def test_a_new_user_can_log_in() -> None:
     """With the password from which the salted one was made (C-SCR-2)."""
     cluster = ControlledCluster()
     assert alter(cluster, password("alice")) == {"alice": 0}
-    record = cluster.image.scram_credential("alice", SHA_512)
+    record = cluster.image.scram.find("alice", SHA_512)
     assert record is not None
     credential = ScramCredential(
         record.salt, record.stored_key, record.server_key, record.iterations
     )
     user = ScramUser("alice", credential)
-    server = ScramServer(SCRAM_SHA_512, lambda *_: user, nonce="n", decoy=b"d")
+    server = ScramServer(SCRAM_SHA_512, lambda *_: user, nonce="n", decoy_of=decoys(SCRAM_SHA_512))
     client = ScramClient(SCRAM_SHA_512, PasswordCredentials("alice", "alice"), "c")
     proof = client.answer(server.answer(client.first()))
     assert proof is not None
@@ -81,8 +82,8 @@ def test_a_user_is_removed_for_one_mechanism() -> None:
     alter(cluster, password("alice", SHA_256))
     alter(cluster, password("alice", SHA_512))
     assert alter(cluster, gone("alice", SHA_512)) == {"alice": 0}
-    assert cluster.image.scram_credential("alice", SHA_512) is None
-    assert cluster.image.scram_credential("alice", SHA_256) is not None
+    assert cluster.image.scram.find("alice", SHA_512) is None
+    assert cluster.image.scram.find("alice", SHA_256) is not None
     missing = {"alice": ErrorCode.RESOURCE_NOT_FOUND}
     assert alter(cluster, gone("alice", SHA_512)) == missing
 
@@ -105,7 +106,7 @@ def test_what_kafka_refuses_is_refused_alone(
     """The other users of the request are changed (C-SCR-1)."""
     cluster = ControlledCluster()
     assert alter(cluster, change, password("bob")) == {change.name: code, "bob": 0}
-    assert cluster.image.scram_credential("bob", SHA_512) is not None
+    assert cluster.image.scram.find("bob", SHA_512) is not None
 
 
 def test_a_user_who_is_named_twice_is_not_changed() -> None:
@@ -116,7 +117,7 @@ def test_a_user_who_is_named_twice_is_not_changed() -> None:
     assert alter(cluster, gone("alice"), password("alice")) == twice
     assert alter(cluster, gone("alice"), gone("alice"), gone("alice")) == twice
     assert alter(cluster, password("alice", SHA_256), password("alice")) == twice
-    assert cluster.image.scram_credential("alice", SHA_512) is not None
+    assert cluster.image.scram.find("alice", SHA_512) is not None
     missing = {"alice": ErrorCode.RESOURCE_NOT_FOUND}
     assert alter(cluster, gone("alice", SHA_256), password("alice")) == missing
 

@@ -78,7 +78,7 @@ def test_a_quorum_with_users(tmp_path: Path) -> None:
 
 
 def _has_user(member: Member) -> bool:
-    return member.image().scram_credential("node", 1) is not None
+    return member.image().scram.find("node", 1) is not None
 
 
 @pytest.mark.slow

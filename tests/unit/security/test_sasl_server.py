@@ -33,6 +33,7 @@ from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import End, LoginSettings, SaslServer, Step
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
+from tests.support.scram_decoys import decoys
 
 NOW = 1_000
 EPOCH = 1_700_000_000_000
@@ -61,7 +62,7 @@ def login_settings(max_lifetime_ms: int = 0) -> LoginSettings:
         {
             PLAIN: lambda: PlainServer(USERS.get),
             SCRAM_SHA_256: lambda: ScramServer(
-                SCRAM_SHA_256, user_of, nonce="server", decoy=b"decoy"
+                SCRAM_SHA_256, user_of, nonce="server", decoy_of=decoys(SCRAM_SHA_256)
             ),
             OAUTHBEARER: lambda: OAuthServer(validate),
         },
@@ -361,7 +362,7 @@ def test_who_cannot_be_judged_yet_comes_again() -> None:
         raise NotKnownYet("the users are not there yet")
 
     def scram() -> ScramServer:
-        return ScramServer(SCRAM_SHA_256, not_known, nonce="server", decoy=b"decoy")
+        return ScramServer(SCRAM_SHA_256, not_known, nonce="server", decoy_of=decoys(SCRAM_SHA_256))
 
     settings = LoginSettings({SCRAM_SHA_256: scram}, {}, login_settings().versions)
     first = b"n,,n=alice,r=client"

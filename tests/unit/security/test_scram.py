@@ -18,6 +18,7 @@ from kraftwire.security.scram import (
     mechanism_of,
     salted_password,
 )
+from tests.support.scram_decoys import decoys
 
 SALT = b"a salt of 16 byt"
 
@@ -34,7 +35,7 @@ def server(mechanism: str, users: dict[str, ScramUser], **tokens: ScramUser) -> 
         mechanism,
         lambda name, is_token: (tokens if is_token else users).get(name),
         nonce="server",
-        decoy=b"secret of the server",
+        decoy_of=decoys(mechanism),
     )
 
 
@@ -166,7 +167,12 @@ def test_a_final_message_is_checked() -> None:
         sides.answer(client.first())
         with pytest.raises(Refused):
             sides.answer(bad)
-    replayed = ScramServer(SCRAM_SHA_256, lambda *_: alice()["alice"], nonce="new", decoy=b"")
+    replayed = ScramServer(
+        SCRAM_SHA_256,
+        lambda *_: alice()["alice"],
+        nonce="new",
+        decoy_of=decoys(SCRAM_SHA_256),
+    )
     replayed.answer(client.first())
     with pytest.raises(Refused, match="nonce"):
         replayed.answer(proof)
