@@ -18,7 +18,7 @@ from typing import Protocol
 
 from kraftwire.errors import StorageError
 from kraftwire.log.names import parent
-from kraftwire.small_files import read_small_file
+from kraftwire.small_files import check_own, read_small_file
 
 
 class File(Protocol):
@@ -76,6 +76,12 @@ class Files(Protocol):
 
     def mkdir(self, path: str) -> None:
         """Make a directory and its parents; no error if it exists."""
+
+    def mkdir_private(self, path: str) -> None:
+        """Make a directory of this user alone, below an existing one; one that exists is used.
+
+        Raises: StorageError if that is a link, or others own it or can write to it.
+        """
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file, replacing any file that has the new name."""
@@ -241,6 +247,13 @@ class LocalFiles:
     def mkdir(self, path: str) -> None:
         with failing("making the directory", path):
             os.makedirs(path, exist_ok=True)
+
+    def mkdir_private(self, path: str) -> None:
+        with failing("making the directory", path):
+            try:
+                os.mkdir(path, 0o700)
+            except FileExistsError:
+                check_own(path)
 
     def rename(self, old: str, new: str) -> None:
         with failing(f"renaming to {new}", old):

@@ -140,6 +140,10 @@ class TrialFiles:
             self._directories.add(path)
             path = parent(path)
 
+    def mkdir_private(self, path: str) -> None:
+        """Make a directory, as `mkdir`: users are not tried."""
+        self.mkdir(path)
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file, replacing any file that has the new name."""
         self._changed[new] = self._content(old)

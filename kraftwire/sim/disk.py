@@ -157,6 +157,10 @@ class SimFiles:
             self._directories.add(path)
             path = os.path.dirname(path)
 
+    def mkdir_private(self, path: str) -> None:
+        """Make a directory, as `mkdir`: users are not simulated."""
+        self.mkdir(path)
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory, at once for every reader, durably after `fsync_dir`."""
         if old not in self._directories:

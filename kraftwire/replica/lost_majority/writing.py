@@ -80,7 +80,7 @@ def _keep_copy(node: ControllerNode, files: Files) -> str:
     kept = _kept_directory(node, files)
     target = _inside(kept, node)
     unfinished = target + _UNFINISHED
-    files.mkdir(unfinished)
+    files.mkdir_private(unfinished)
     for name in files.listdir(unfinished):
         files.unlink(join(unfinished, name))
     for name in files.listdir(node.partition):
@@ -110,7 +110,7 @@ def _kept_directory(node: ControllerNode, files: Files) -> str:
     while files.exists(_inside(_kept_name(node, number), node)):
         number += 1
     kept = _kept_name(node, number)
-    files.mkdir(kept)
+    files.mkdir_private(kept)
     files.fsync_dir(parent(kept))
     for name in (META_PROPERTIES_FILE, BOOTSTRAP_FILE):
         path = join(node.directories.metadata, name)

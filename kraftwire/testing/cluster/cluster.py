@@ -22,6 +22,8 @@ from typing import Any
 
 from kraftwire.client import Admin
 from kraftwire.errors import ApiError, StorageError, UsageError
+from kraftwire.log.files import LocalFiles
+from kraftwire.small_files import check_own, write_new_file
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles, from_json, to_json
 
 _STATE_FILE = "cluster.json"
@@ -106,7 +108,7 @@ class StoredCluster:
     @property
     def exists(self) -> bool:
         """Whether the folder has a cluster, running or not."""
-        return self._path.exists()
+        return os.path.lexists(self._path)
 
     def up(self, jars: Path | None, controllers: int, brokers: int) -> ClusterFiles:
         """Start a new cluster; if that fails, no process of it is left, but the logs are.
@@ -218,24 +220,29 @@ class StoredCluster:
             files.stop(node.id)
             on_node(node.id)
         for id in files.nodes:
-            shutil.rmtree(files.place(id), ignore_errors=True)
+            _remove_folder(files.place(id))
         self._path.unlink(missing_ok=True)
 
     def _load(self) -> ClusterFiles:
         try:
             return from_json(self.folder, self._state())
-        except (KeyError, TypeError) as error:
+        except KeyError as error:
+            raise self._unreadable(f"{error} is missing") from error
+        except (TypeError, ValueError) as error:
             raise self._unreadable(error) from error
 
     def _state(self) -> dict[str, Any]:
-        """Return what the state file says. Raises: UsageError without one; StorageError."""
+        """Return what the state file says, which must be this user's: what it names is run.
+
+        Raises: UsageError without one; StorageError; OSError.
+        """
+        if not self.exists:
+            text = f"there is no cluster in {self.folder}: kraftwire cluster up starts one"
+            raise UsageError(text)
+        check_own(self._path)
         try:
-            state = json.loads(self._path.read_text())
-        except FileNotFoundError:
-            raise UsageError(
-                f"there is no cluster in {self.folder}: kraftwire cluster up starts one"
-            ) from None
-        except ValueError as error:
+            state = json.loads(LocalFiles().read_bytes(str(self._path)))
+        except (ValueError, RecursionError) as error:
             raise self._unreadable(error) from error
         if not isinstance(state, dict):
             raise self._unreadable("it is no object")
@@ -251,8 +258,16 @@ class StoredCluster:
     def _save(self, files: ClusterFiles, *, is_starting: bool = False) -> None:
         """Write the state; a reader sees the old one or the new one."""
         state = to_json(files) | {_STARTING: is_starting}
-        self._new_path.write_text(json.dumps(state, indent=2) + "\n")
+        write_new_file(self._new_path, f"{json.dumps(state, indent=2)}\n".encode())
         self._new_path.replace(self._path)
+
+
+def _remove_folder(path: Path) -> None:
+    """Remove a node's folder; of a link in its place, only the link."""
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _state(role: str, is_running: bool, is_leader: bool, is_alive: bool) -> str:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.log.features import parse_features
@@ -20,6 +20,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
 from kraftwire.log.uuids import random_uuid
 from kraftwire.properties import escape_property
+from kraftwire.small_files import check_own
 from kraftwire.testing.cluster.kafka import java, java_options, release_in
 from kraftwire.testing.cluster.log4j import logging_options, write_logging
 from kraftwire.testing.cluster.processes import Process, start
@@ -29,6 +30,8 @@ from kraftwire.wire.json_form import uuid_to_text
 HOST = "127.0.0.1"
 _FIRST_BROKER = 101
 
+_T = TypeVar("_T")
+_ID_MAX, _PORT_MAX = 2**31 - 1, 2**16 - 1
 _POLL_S = 0.05
 _TAIL_LINES = 25
 _STOP_S = 20.0
@@ -154,6 +157,7 @@ class ClusterFiles:
         node, log = self.node(id), self.log(id)
         if node.is_running:
             raise UsageError(f"node {id} is already running")
+        check_own(self.place(id))
         size = log.stat().st_size if log.exists() else 0
         process = start(self._command(node), log)
         self.nodes[id] = replace(node, process=process, ready_after=size)
@@ -215,7 +219,7 @@ class ClusterFiles:
         )
         for node in self.nodes.values():
             place = self.place(node.id)
-            place.mkdir(parents=True)
+            place.mkdir(0o700, parents=True)
             write_logging(place)
             self._write_config(node)
             is_controller = node.role == "controller"
@@ -293,11 +297,32 @@ def to_json(files: ClusterFiles) -> dict[str, Any]:
 
 
 def from_json(folder: Path, state: dict[str, Any]) -> ClusterFiles:
-    """Return the cluster of a JSON object. Raises: KeyError, TypeError for another object."""
-    nodes = {}
-    for each in state["nodes"]:
-        known = each["pid"] is not None
-        process = Process(each["pid"], each["started"]) if known else None
-        nodes[each["id"]] = Node(each["id"], each["role"], each["port"], process)
-    jars = None if state["kafka"] is None else Path(state["kafka"])
-    return ClusterFiles(folder, jars, state["clusterId"], nodes)
+    """Return the cluster of a JSON object. Raises: KeyError, TypeError, ValueError for anything
+    that `to_json` does not return."""
+    jars = None if state["kafka"] is None else Path(_checked(state, "kafka", str))
+    files = ClusterFiles(folder, jars, _checked(state, "clusterId", str), {})
+    for each in _checked(state, "nodes", list):
+        id, role = _number(each, "id", _ID_MAX), _checked(each, "role", str)
+        if id in files.nodes or role not in _READY:
+            raise ValueError(f"node {id} is there twice, or no {' or '.join(_READY)}")
+        process = None
+        if each["pid"] is not None:
+            started = _checked(each, "started", str)
+            process = Process(_number(each, "pid", _ID_MAX), started, str(files.config(id)))
+        files.nodes[id] = Node(id, role, _number(each, "port", _PORT_MAX), process)
+    return files
+
+
+def _checked(state: Any, key: str, kind: type[_T]) -> _T:
+    found = state[key]
+    # True and false are numbers to Python.
+    if type(found) is not kind or (isinstance(found, str) and not found.isprintable()):
+        raise TypeError(f"{key} is {found!r:.100}")
+    return found
+
+
+def _number(state: Any, key: str, high: int) -> int:
+    number = _checked(state, key, int)
+    if not 0 < number <= high:
+        raise ValueError(f"{key} is not from 1 to {high}")
+    return number

@@ -1,6 +1,8 @@
-"""Processes that outlive the one that started them, each known by its id and its start time.
+"""Processes that outlive the one that started them: each is known by its id, its start time, and
+the end of its command.
 
-An id alone could meanwhile be that of another process, which must not be ended.
+An id alone could meanwhile be that of another process, which must not be ended; and id and start
+time of any process are known to everybody who can write to where they are kept.
 """
 
 from __future__ import annotations
@@ -13,27 +15,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraftwire.errors import UsageError
+
 _POLL_S = 0.05
-_STAT = "/proc/{}/stat"
+_PROC = Path("/proc")
 _START_FIELD, _STATE_FIELD = 19, 0
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its id and the time at which it started, in a form of the system's own."""
+    """A process by its id, the time at which it started, in a form of the system's own, and the
+    last argument of its command."""
 
     pid: int
     started: str
+    argument: str
 
     @property
     def is_running(self) -> bool:
         """Whether this very process exists and has not ended."""
-        return _started(self.pid) == self.started
+        # Ids below name groups of processes, all of the user's, or the system's first one.
+        if self.pid <= 1 or not self.started or _started(self.pid) != self.started:
+            return False
+        return _has_argument(self.pid, self.argument)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; no effect if the process has ended."""
-        if self.is_running:
+        """Send a signal; no effect if the process has ended. Raises: UsageError if another user
+        runs it."""
+        if not self.is_running:
+            return
+        try:
             os.kill(self.pid, number)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            raise UsageError(f"process {self.pid} ({self.argument}) is another user's") from None
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for its end; returns whether it came in time."""
@@ -64,7 +80,8 @@ def start(
 
     What it prints is appended to `log`. Raises: OSError if it cannot be started.
     """
-    with log.open("ab") as output:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(log, flags, 0o600), "ab") as output:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -76,7 +93,7 @@ def start(
         )
     # It is no child to wait for: others end it.
     child.returncode = 0
-    return Process(child.pid, _started(child.pid))
+    return Process(child.pid, _started(child.pid), command[-1])
 
 
 def _reap(pid: int) -> None:
@@ -89,19 +106,30 @@ def _reap(pid: int) -> None:
 
 def _started(pid: int) -> str:
     """Return when a process started; empty if it does not exist or is a zombie."""
-    path = Path(_STAT.format(pid))
-    if not path.parent.parent.is_dir():
-        return _started_by_ps(pid)
+    if not _PROC.is_dir():
+        state, *started = _by_ps(pid, "stat=,lstart=").split() or ["Z"]
+        return "" if state.startswith("Z") else " ".join(started)
     try:
         # The name in the second field may contain anything, even brackets.
-        fields = path.read_text(errors="replace").rpartition(")")[2].split()
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return ""
+    fields = text.rpartition(")")[2].split()
     return "" if fields[_STATE_FIELD] in "ZX" else fields[_START_FIELD]
 
 
-def _started_by_ps(pid: int) -> str:
-    """Return when a process started, on systems without /proc."""
-    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    return "" if not found or found[0].startswith("Z") else " ".join(found[1:])
+def _has_argument(pid: int, argument: str) -> bool:
+    """Return whether the command of a process ends with an argument."""
+    if not _PROC.is_dir():
+        return _by_ps(pid, "command=").rstrip("\n").endswith(f" {argument}")
+    try:
+        command = (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False
+    return command.endswith(b"\0" + os.fsencode(argument) + b"\0")
+
+
+def _by_ps(pid: int, columns: str) -> str:
+    """Return what ps shows of a process, on systems without /proc."""
+    command = ["ps", "-ww", "-o", columns, "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout

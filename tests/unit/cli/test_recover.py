@@ -197,3 +197,23 @@ def test_a_broker_is_no_survivor(capsys: pytest.CaptureFixture[str], tmp_path: P
     Path(config).write_text(text.replace("listeners=CONTROLLER", "listeners=PLAINTEXT"))
     code, _, err = _run(capsys, "-c", config)
     assert (code, "found a broker alone" in err) == (1, True)
+
+
+@pytest.mark.parametrize("below", ["", f"/{_PARTITION}.unfinished"])
+def test_a_link_in_the_place_of_what_is_kept_is_refused(
+    below: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The folder beside the log directory may be everybody's. Nothing is written or removed through
+    the link."""
+    config = _survivor(tmp_path, Made(id=1, root=str(tmp_path)))
+    victim = tmp_path / "victim"
+    (victim / f"{_PARTITION}.unfinished").mkdir(parents=True)
+    (victim / f"{_PARTITION}.unfinished" / "diary").write_text("dear")
+    kept = Path(f"{tmp_path}/n1.before-recover-1{below}")
+    kept.parent.mkdir(exist_ok=True)
+    kept.symlink_to(f"{victim}{below}")
+    before = _contents(tmp_path / "n1"), _contents(victim)
+    code, _, err = _run(capsys, "-c", config, "--yes")
+    assert code == 1
+    assert f"{kept}: making the directory failed: it is a link, which may lead anywhere" in err
+    assert (_contents(tmp_path / "n1"), _contents(victim)) == before

@@ -143,3 +143,24 @@ def _locks_as_java(path: str) -> int:
         "except OSError: sys.exit(1)"
     )
     return subprocess.run([sys.executable, "-c", code, path], check=False).returncode
+
+
+def test_a_private_directory_is_nobody_elses(tmp_path: Path) -> None:
+    """One that is there already is used again, unless others can have made it or write to it."""
+    files, path = LocalFiles(), str(tmp_path / "kept")
+    files.mkdir_private(path)
+    assert os.stat(path).st_mode & 0o777 == 0o700
+    files.mkdir_private(path)
+    os.chmod(path, 0o770)
+    with pytest.raises(StorageError, match="other users can write to it"):
+        files.mkdir_private(path)
+    os.rmdir(path)
+    os.symlink(tmp_path, path)
+    with pytest.raises(StorageError, match="it is a link"):
+        files.mkdir_private(path)
+    if os.geteuid() == 0:
+        os.unlink(path)
+        os.mkdir(path)
+        os.chown(path, 1, 1)
+        with pytest.raises(StorageError, match="it belongs to user 1"):
+            files.mkdir_private(path)

@@ -19,7 +19,7 @@ from kraftwire.log.meta_properties import read_meta_properties
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.bootstrap import read_bootstrap
 from kraftwire.node.config import load
-from kraftwire.testing.cluster import cluster, kafka
+from kraftwire.testing.cluster import cluster, kafka, processes
 from kraftwire.testing.cluster.cluster import StoredCluster
 from kraftwire.testing.cluster.nodes import ClusterFiles, from_json, to_json
 from kraftwire.testing.cluster.processes import Process, start
@@ -48,9 +48,13 @@ def test_only_the_process_that_was_started_is_ended(tmp_path: Path) -> None:
     waiter = start(["sleep", "1000"], tmp_path / "log")
     try:
         assert waiter.is_running
-        other = Process(waiter.pid, waiter.started + "0")
-        other.kill()
-        other.send(signal.SIGKILL)
+        for other in (
+            replace(waiter, started=waiter.started + "0"),
+            replace(waiter, started=""),
+            replace(waiter, argument="100"),
+        ):
+            other.kill()
+            other.send(signal.SIGKILL)
         assert waiter.is_running
         assert os.getsid(waiter.pid) == waiter.pid
     finally:
@@ -151,8 +155,9 @@ def test_a_start_that_was_killed_does_not_block_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its processes are ended, its files removed; a cluster that serves is left alone."""
-    old = start([sys.executable, "-c", "import signal; signal.pause()"], tmp_path / "log")
     folder = tmp_path / "my cluster"
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    old = start([*command, str(folder / "node-1/server.properties")], tmp_path / "log")
     left = ClusterFiles.create(folder, None, (2, 0))
     left.nodes[1] = replace(left.nodes[1], process=old)
     (folder / "cluster.json").write_text(json.dumps(to_json(left) | {"starting": True}))
@@ -168,6 +173,137 @@ def test_a_start_that_was_killed_does_not_block_the_next(
         stored.up(None, 1, 0)
     stored.down()
     assert not folder.exists()
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ids to which signals would be sent; none is."""
+    ids: list[int] = []
+    monkeypatch.setattr(processes.os, "kill", lambda pid, _: ids.append(pid))
+    return ids
+
+
+@pytest.mark.parametrize("pid", [-1, -os.getpid(), 0, 1, os.getppid(), os.getpid()])
+@pytest.mark.parametrize("started", ["", "OWN"])
+def test_no_other_process_is_ever_sent_a_signal(pid: int, started: str, killed: list[int]) -> None:
+    """An id of -1 means every process of the user, another one below 0 a group of them. Start times
+    are known to all, and the command tells another program."""
+    if started:
+        started = processes._started(abs(pid))
+    process = Process(pid, started, "/c/node-1/server.properties")
+    assert not process.is_running
+    process.stop(1)
+    process.kill()
+    assert killed == []
+
+
+def state_of(folder: Path, **changes: object) -> dict[str, object]:
+    """A state file's content, with some keys of its node changed."""
+    files = ClusterFiles.create(folder, None, (1, 0))
+    state = to_json(files)
+    state["nodes"][0].update({"pid": os.getppid(), "started": "1"} | changes)
+    (folder / "cluster.json").write_text(json.dumps(state))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pid": -1}, "pid is not from 1 to"),
+        ({"pid": -os.getpid()}, "pid is not from 1 to"),
+        ({"pid": 0}, "pid is not from 1 to"),
+        ({"pid": True}, "pid is True"),
+        ({"pid": 10**4000}, "pid is not from 1 to"),
+        ({"pid": "1; rm"}, "pid is '1; rm'"),
+        ({"id": "x/../../victim"}, "id is 'x/../../victim'"),
+        ({"id": -1}, "id is not from 1 to"),
+        ({"id": None}, "id is None"),
+        ({"role": "voter"}, "no controller or broker"),
+        ({"role": "\x00"}, "role is"),
+        ({"port": 65536}, "port is not from 1 to 65535"),
+        ({"started": None}, "started is None"),
+        ({"started": "\ud800"}, "started is"),
+    ],
+)
+def test_a_state_file_is_only_data(
+    change: dict[str, object],
+    words: str,
+    tmp_path: Path,
+    killed: list[int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What it names is neither ended nor removed unless this cluster can have it, and one line says
+    what is wrong (SEC-FILES)."""
+    victim, folder = tmp_path / "victim", tmp_path / "c"
+    victim.mkdir()
+    state_of(folder, **change)
+    for command in (["status"], ["kill", "1"], ["restart", "1"], ["down"]):
+        assert cli.main(["cluster", *command, "--dir", str(folder)]) == 1
+        err = capsys.readouterr().err
+        assert f"{folder}/cluster.json: it does not describe a cluster: " in err
+        assert words in err
+        assert err.count("\n") == 1
+    assert victim.is_dir()
+    assert (folder / "node-1").is_dir()
+    assert killed == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", b"[]", b"{}", b'{"nodes": [1]}', b"[" * 100_000, b" " * (1 << 20) + b" "]
+    + [b'{"kafka": null, "clusterId": "a", "nodes": %s}' % each for each in (b"{}", b"[[]]", b"0")],
+)  # fmt: skip
+def test_odd_state_is_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And never a traceback."""
+    (tmp_path / "cluster.json").write_bytes(content)
+    assert cli.main(["cluster", "down", "--dir", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert str(tmp_path / "cluster.json") in err
+
+
+def test_state_that_others_can_have_written_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The programs that it names would be run."""
+    state_of(tmp_path)
+    path = tmp_path / "cluster.json"
+    path.chmod(0o664)
+    assert cli.main(["cluster", "down", "--dir", str(tmp_path)]) == 1
+    assert f"{path}: other users can write to it" in capsys.readouterr().err
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert cli.main(["cluster", "down", "--dir", str(tmp_path)]) == 1
+    assert f"{path}: it is a link" in capsys.readouterr().err
+
+
+def test_links_in_the_folder_lead_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: list[int]
+) -> None:
+    """Nothing is written, removed or started through them."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "diary").write_text("dear")
+    monkeypatch.setattr(cluster, "start_all", lambda _, on_start: on_start())
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "cluster.new").symlink_to(victim / "diary")
+    stored = StoredCluster(folder)
+    files = stored.up(None, 1, 0)
+    assert (folder / "cluster.json").stat().st_mode & 0o777 == 0o600
+    (folder / "node-1").rename(tmp_path / "moved")
+    (folder / "node-1").symlink_to(victim)
+    with pytest.raises(OSError, match="it is a link"):
+        files.start(1)
+    stored.down()
+    assert not folder.exists()
+    (tmp_path / "log").symlink_to(victim / "diary")
+    with pytest.raises(OSError, match="symbolic links"):
+        start(["true"], tmp_path / "log")
+    assert (victim / "diary").read_text() == "dear"
+    assert killed == []
 
 
 @pytest.mark.parametrize(
