@@ -135,7 +135,7 @@ class Capture:
                 source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
-                source.follow = None if self._in_order is None else self._in_order.follow
+                source.follow = None if self._in_order is None else self._take_by_engine
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -165,7 +165,7 @@ class Capture:
         """The frames that are complete before the capture ends."""
         out, take = self._frame_queue.frames, self._frame_queue.take
         payload = 0
-        remember = self._recent.packets.append
+        remember, note = self._recent.packets.append, self.health.recorded.note
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
             if packet is PAUSE:
@@ -173,6 +173,7 @@ class Capture:
                     yield take()
                 continue
             remember(packet)
+            note(packet[0])
             segment = read_segment(packet)
             if segment is None:
                 continue
@@ -191,6 +192,13 @@ class Capture:
         if self._in_order is not None:
             payload += self._in_order.payload
         self.health.bytes.payload += payload
+
+    def _take_by_engine(self, *where: Any) -> tuple[int, int, int]:
+        """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
+        after, taken, first_ns, last_ns = self._in_order.follow(*where)
+        if taken:
+            self.health.recorded.note_run(first_ns, last_ns)
+        return after, taken, last_ns
 
     def _is_next(self, segment: Segment) -> bool:
         """Take a packet if it holds the next bytes of a known direction, or none."""

@@ -177,10 +177,11 @@ class InOrder:
     ) -> InOrder: ...
     def follow(
         self, data: bytes, at: int, base: int, tick_ns: int, link: int, interface: int, /
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         """Take packets from a position on, until Python has to look at one, or frames wait.
 
-        The arguments and the result are those of `kraftwire.capture.packets.packet.Follow`.
+        The arguments and the result are those of `kraftwire.capture.packets.packet.Follow`, with
+        the time of the first packet before that of the last one. It ends at a pause.
         """
 
 def index_packets(
@@ -195,11 +196,11 @@ def index_packets(
     informative: frozenset[bytes],
     run_bytes: int,
     /,
-) -> tuple[int, int, int, tuple[list[int], list[int], list[int]]]:
+) -> tuple[int, int, int, int, tuple[list[int], list[int], list[int]]]:
     """Add packets to the counts of their directions, until Python has to look at one.
 
-    The first six arguments and the first three values are those of
-    `kraftwire.capture.packets.packet.Follow`; the last one has the runs of packets: numbers of
-    connections, positions and sizes. A run ends after `run_bytes`. Python looks at payloads that
-    begin like an `informative` request, and at those of directions that await a response.
+    The first six arguments and the first four values are those of `InOrder.follow`; the last one
+    has the runs of packets: numbers of connections, positions and sizes. A run ends after
+    `run_bytes`. Python looks at payloads that begin like an `informative` request, and at those of
+    directions that await a response.
     """

@@ -102,11 +102,11 @@ static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_
     Packet packet;
     if (walk_start(&walk, arguments, count) < 0)
         return NULL;
-    long long time_ns = 0;
+    long long first_ns = 0, time_ns = 0;
     bool is_over = false;
     while (!is_over && walk_next(&walk, &packet)) {
         PyObject *flow = flow_of(in, &packet);
-        if (flow == NULL)
+        if (flow == NULL || (taken && is_pause(time_ns, packet.time_ns)))
             break;
         if (packet.count > 0) {
             Py_INCREF(flow);
@@ -116,13 +116,15 @@ static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_
                 return NULL;
             is_over = is_time_to_pause(in);
         }
+        if (!taken)
+            first_ns = packet.time_ns;
         places[taken++ % REMEMBERED] = walk.at;
         walk.at = packet.stop;
         time_ns = packet.time_ns;
     }
     if (PyErr_Occurred() || remember(in, walk, places, taken) < 0)
         return NULL;
-    return Py_BuildValue("(LLL)", walk.at, taken, time_ns);
+    return Py_BuildValue("(LLLL)", walk.at, taken, first_ns, time_ns);
 }
 
 /* Finds the places of attributes, and makes the texts. */
@@ -231,7 +233,7 @@ static void in_order_dealloc(PyObject *self)
 static PyMethodDef in_order_methods[] = {
     {"follow", (PyCFunction)(void (*)(void))in_order_follow, METH_FASTCALL,
      "follow(data, at, base, tick_ns, link, interface): where the packets end that were taken, "
-     "how many those are, and the time of the last one."},
+     "how many those are, and the times of the first and the last one."},
     {NULL, NULL, 0, NULL},
 };
 

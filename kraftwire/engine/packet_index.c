@@ -112,14 +112,15 @@ static int find_places(PyTypeObject *class, Places *places)
 
 /* Adds packets to runs as long as nobody has to look at them; how many, -1 on failure. */
 static long long walk_on(Walk *walk, Runs *runs, PyObject *directions, PyTypeObject *class,
-                         PyObject *informative, long long size_max, long long *time_ns)
+                         PyObject *informative, long long size_max, long long *first_ns,
+                         long long *time_ns)
 {
     Places places;
     Packet packet;
     long long count = 0;
     if (find_places(class, &places) < 0)
         return -1;
-    while (walk_next(walk, &packet)) {
+    while (walk_next(walk, &packet) && !(count && is_pause(*time_ns, packet.time_ns))) {
         PyObject *direction =
             direction_of(walk, &packet, directions, class, &places, informative);
         if (direction == NULL)
@@ -134,6 +135,8 @@ static long long walk_on(Walk *walk, Runs *runs, PyObject *directions, PyTypeObj
         if (result < 0)
             return -1;
         walk->at = packet.stop;
+        if (!count)
+            *first_ns = packet.time_ns;
         *time_ns = packet.time_ns;
         count++;
     }
@@ -150,17 +153,18 @@ PyObject *index_packets(PyObject *Py_UNUSED(module), PyObject *const *arguments,
             PyErr_SetString(PyExc_TypeError, "expected a walk, a dict, a class, a set and a number");
         return NULL;
     }
-    long long size_max = PyLong_AsLongLong(arguments[9]), time_ns = 0, taken = -1;
+    long long size_max = PyLong_AsLongLong(arguments[9]);
+    long long first_ns = 0, time_ns = 0, taken = -1;
     if (size_max == -1 && PyErr_Occurred())
         return NULL;
     Runs runs = {PyList_New(0), PyList_New(0), PyList_New(0), 0, 0, 0};
     if (runs.numbers != NULL && runs.starts != NULL && runs.sizes != NULL)
         taken = walk_on(&walk, &runs, arguments[6], (PyTypeObject *)arguments[7], arguments[8],
-                        size_max, &time_ns);
+                        size_max, &first_ns, &time_ns);
     PyObject *result = NULL;
     if (taken >= 0)
-        result = Py_BuildValue("(LLL(OOO))", walk.at, taken, time_ns, runs.numbers, runs.starts,
-                               runs.sizes);
+        result = Py_BuildValue("(LLLL(OOO))", walk.at, taken, first_ns, time_ns, runs.numbers,
+                               runs.starts, runs.sizes);
     Py_XDECREF(runs.numbers);
     Py_XDECREF(runs.starts);
     Py_XDECREF(runs.sizes);

@@ -16,6 +16,13 @@ typedef struct {
     long long at, base, tick_ns, link, interface;
 } Walk;
 
+/* Whether the time between two packets may be a pause, before which a walk ends so that the first
+   and the last time of its packets say all: not longer than PAUSE_NS of capture/recorded.py. */
+static inline bool is_pause(long long before_ns, long long after_ns)
+{
+    return after_ns - before_ns > 500000000 || before_ns - after_ns > 500000000;
+}
+
 /* A packet of TCP over IP that is whole in the capture, and neither opens nor ends a connection: its
    record is from `at` to `stop`, its bytes are from `start` on. `key` are addresses and ports, which
    name a direction of a connection; `count` bytes of payload begin at `begin`. */

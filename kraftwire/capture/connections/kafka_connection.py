@@ -76,6 +76,7 @@ class KafkaConnection:
         self.requests = RequestReader(self, client)
         self.responses = ResponseReader(self, server)
         self.health.kafka_connections += 1
+        self.health.recorded.meet(name)
 
     is_kafka = True
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kraftwire.capture.packets.wrappings import LINK_NAMES
+from kraftwire.capture.recorded import Recorded
 
 # Encrypted connections are listed one by one up to this number; the rest are only counted.
 TLS_CONNECTIONS_LISTED = 1000
@@ -71,6 +72,7 @@ class Health:
     """Totals of a run; `problem` says why a capture file ended before it should have, and
     `is_damaged` that it is wrong there, rather than just cut off.
 
+    `recorded` are the times of all packets, and the hosts of connections of Kafka.
     `tls` are encrypted connections of which something was not decrypted, `decrypted` the others.
     `unsupported_links` counts packets by the number of a link type that cannot be read, `opened`
     and `unopened` those inside wrappings by the wrappings' names; `skipped_packets` are all others
@@ -111,6 +113,7 @@ class Health:
     problem: str = ""
     is_damaged: bool = False
     bytes: ByteCounts = field(default_factory=ByteCounts)
+    recorded: Recorded = field(default_factory=Recorded)
     tls: list[TlsConnection] = field(default_factory=list)
     decrypted: list[TlsConnection] = field(default_factory=list)
     unsupported_links: dict[int, int] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
+from kraftwire.capture.recorded import Recorded
 from kraftwire.spark.captures.shared_names import SharedNames
 from kraftwire.spark.paths import readable
 
@@ -44,9 +45,10 @@ class FileIndex:
     Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has `sizes[i]`
     bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them need. `size`
     counts all bytes of the file, unpacked, `end` those up to the last packet, which came at
-    `end_ns`; `payload` those that TCP carries; `head` is the header of a pcap file; `unopened` says
-    which packets could not be opened. With `has_fragments`, packets cannot be assigned to
-    connections; with `is_packed`, the file has to be read from its start.
+    `end_ns`; `payload` those that TCP carries; `recorded` are the times of all packets; `head` is
+    the header of a pcap file; `unopened` says which packets could not be opened. With
+    `has_fragments`, packets cannot be assigned to connections; with `is_packed`, the file has to be
+    read from its start.
     """
 
     path: str
@@ -66,6 +68,7 @@ class FileIndex:
     sizes: array[int] = field(default_factory=lambda: array("I"))
     connections: list[IndexedConnection] = field(default_factory=list)
     shared_names: SharedNames = field(default_factory=SharedNames)
+    recorded: Recorded = field(default_factory=Recorded)
 
     @property
     def name(self) -> str:

@@ -94,7 +94,7 @@ class PacketIndexer:
 
     def _walk(self, source: CaptureSource) -> None:
         read_segment = SegmentReader(self._health).read
-        look = self._gatherer.look
+        look, note = self._gatherer.look, self._index.recorded.note
         source.follow = None if engine.core is None else self._follow
         for packet in read_packets(source, self._health):
             if packet is PAUSE:
@@ -102,6 +102,7 @@ class PacketIndexer:
             time_ns, _, _, _, _, _, base, at, stop = packet
             self._reach(base + at, base + stop)
             self._index.end_ns = time_ns
+            note(time_ns)
             segment = read_segment(packet)
             if segment is not None:
                 _, _, seq, _, _, data, start, end, _ = segment
@@ -113,13 +114,14 @@ class PacketIndexer:
 
     def _follow(self, data: bytes, at: int, base: int, *record: int) -> tuple[int, int, int]:
         """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
-        after, taken, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
+        after, taken, first_ns, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
             data, at, base, *record,
             self._directions, PacketDirection, self._gatherer.informative, self.run_bytes_max,
         )  # fmt: skip
         if taken:
             self._reach(base + at, base + after)
             self._index.end_ns = time_ns
+            self._index.recorded.note_run(first_ns, time_ns)
             self._note(numbers[0], starts[0], sizes[0])
             if len(numbers) > 1:
                 self._begin_run(numbers[1], starts[1], sizes[1])
