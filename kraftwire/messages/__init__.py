@@ -114,6 +114,8 @@ API_NAMES: dict[int, str] = {
     90: "DescribeShareGroupOffsets",
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
+    93: "StreamsGroupTopologyDescriptionUpdate",
+    94: "UnregisterController",
 }
 
 # API key -> first and last version of the request.
@@ -146,7 +148,7 @@ API_VERSIONS: dict[int, tuple[int, int]] = {
     25: (0, 4),
     26: (0, 5),
     27: (0, 2),
-    28: (0, 5),
+    28: (0, 6),
     29: (0, 3),
     30: (0, 3),
     31: (0, 3),
@@ -160,7 +162,7 @@ API_VERSIONS: dict[int, tuple[int, int]] = {
     39: (0, 2),
     40: (0, 2),
     41: (0, 3),
-    42: (0, 2),
+    42: (0, 3),
     43: (0, 2),
     44: (0, 1),
     45: (0, 1),
@@ -206,11 +208,13 @@ API_VERSIONS: dict[int, tuple[int, int]] = {
     85: (0, 1),
     86: (0, 0),
     87: (0, 1),
-    88: (0, 0),
-    89: (0, 0),
+    88: (0, 1),
+    89: (0, 1),
     90: (0, 1),
     91: (0, 0),
     92: (0, 0),
+    93: (0, 0),
+    94: (0, 0),
 }
 
 # API key -> first flexible version, 32767 if there is none.
@@ -308,6 +312,8 @@ API_FLEXIBLE: dict[int, int] = {
     90: 0,
     91: 0,
     92: 0,
+    93: 0,
+    94: 0,
 }
 
 # Type id of a metadata record -> name.
@@ -338,6 +344,7 @@ METADATA_RECORDS: dict[int, str] = {
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
 }
 
 # Coordinator -> type id of a record key -> names of key and value.
@@ -469,6 +476,8 @@ _REQUESTS = {
     90: "DescribeShareGroupOffsetsRequest",
     91: "AlterShareGroupOffsetsRequest",
     92: "DeleteShareGroupOffsetsRequest",
+    93: "StreamsGroupTopologyDescriptionUpdateRequest",
+    94: "UnregisterControllerRequest",
 }
 _RESPONSES = {
     0: "ProduceResponse",
@@ -564,9 +573,12 @@ _RESPONSES = {
     90: "DescribeShareGroupOffsetsResponse",
     91: "AlterShareGroupOffsetsResponse",
     92: "DeleteShareGroupOffsetsResponse",
+    93: "StreamsGroupTopologyDescriptionUpdateResponse",
+    94: "UnregisterControllerResponse",
 }
 _MODULES = {
     "AbortTransactionRecord": "abort_transaction_record",
+    "AbortedTxn": "aborted_txn",
     "AccessControlEntryRecord": "access_control_entry_record",
     "AddOffsetsToTxnRequest": "add_offsets_to_txn_request",
     "AddOffsetsToTxnResponse": "add_offsets_to_txn_response",
@@ -820,6 +832,8 @@ _MODULES = {
     "StreamsGroupTargetAssignmentMemberValue": "streams_group_target_assignment_member_value",
     "StreamsGroupTargetAssignmentMetadataKey": "streams_group_target_assignment_metadata_key",
     "StreamsGroupTargetAssignmentMetadataValue": "streams_group_target_assignment_metadata_value",
+    "StreamsGroupTopologyDescriptionUpdateRequest": "streams_group_topology_description_update_request",
+    "StreamsGroupTopologyDescriptionUpdateResponse": "streams_group_topology_description_update_response",
     "StreamsGroupTopologyKey": "streams_group_topology_key",
     "StreamsGroupTopologyValue": "streams_group_topology_value",
     "SyncGroupRequest": "sync_group_request",
@@ -833,6 +847,9 @@ _MODULES = {
     "UnregisterBrokerRecord": "unregister_broker_record",
     "UnregisterBrokerRequest": "unregister_broker_request",
     "UnregisterBrokerResponse": "unregister_broker_response",
+    "UnregisterControllerRecord": "unregister_controller_record",
+    "UnregisterControllerRequest": "unregister_controller_request",
+    "UnregisterControllerResponse": "unregister_controller_response",
     "UpdateFeaturesRequest": "update_features_request",
     "UpdateFeaturesResponse": "update_features_response",
     "UpdateMetadataRequest": "update_metadata_request",
