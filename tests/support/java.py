@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.class_archive import archive_options
+from tests.support.java_sources import places_of_classes, with_moved_imports
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
 SOURCES = Path(__file__).with_name("java")
@@ -73,7 +74,8 @@ def run_java_source(name: str, given: bytes) -> None:
 
     Raises: AssertionError with the program's errors if it fails.
     """
-    command = ["java", *JVM_OPTIONS, "-cp", kafka_classpath(), str(SOURCES / "single" / name)]
+    classpath = f"{kafka_classpath()}:{compiled_classes(folder='single')}"
+    command = ["java", *JVM_OPTIONS, "-cp", classpath, name]
     result = subprocess.run(
         command, input=given, capture_output=True, timeout=_TOOL_SECONDS_MAX, check=False
     )
@@ -97,11 +99,19 @@ def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
 
 
 def _compile(sources: list[Path], classpath: str, target: Path) -> None:
+    """Compile copies that import what moved from where the release has it; see java_sources."""
     folder = Path(tempfile.mkdtemp(prefix="classes-", dir=CACHE))
+    places = places_of_classes(Path(classpath).parent.glob("kafka*.jar"))
     try:
+        for source in sources:
+            text = with_moved_imports(source.read_text("utf-8"), places)
+            (folder / source.name).write_text(text, "utf-8")
         command = ["javac", "-Xlint:all", "-Werror", "-d", str(folder), "-cp", classpath]
         result = subprocess.run(
-            [*command, *map(str, sources)], capture_output=True, text=True, check=False
+            [*command, *(str(folder / source.name) for source in sources)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert result.returncode == 0, result.stderr
         folder.rename(target)

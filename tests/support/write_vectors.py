@@ -21,7 +21,7 @@ from zlib import crc32
 
 from tests.support.java import JavaPeer
 from tests.support.maven import KAFKA, OLD_CLIENTS, Release
-from tests.support.vectors import FOLDER, canonical
+from tests.support.vectors import FOLDER, canonical, current_names
 
 _MESSAGES_EACH = 3
 
@@ -112,11 +112,13 @@ def _written(peer: JavaPeer, rows: list[Row]) -> Iterator[Row]:
 
     Raises: AssertionError for a message that it refuses.
     """
-    asked = [{key: row[key] for key in ("name", "version", "json")} for row in rows]
-    for each, answer in zip(asked, peer.ask({"op": "write", **e} for e in asked), strict=True):
+    kept = [{key: row[key] for key in ("name", "version", "json")} for row in rows]
+    asked = [{**each, "json": current_names(**each)} for each in kept]
+    answers = peer.ask({"op": "write", **each} for each in asked)
+    for row, each, answer in zip(kept, asked, answers, strict=True):
         assert "hex" in answer, f"{each}: {answer}"
         is_same = canonical(answer["json"]) == canonical(each["json"])
-        yield {**each, "hex": answer["hex"], **({} if is_same else {"printed": answer["json"]})}
+        yield {**row, "hex": answer["hex"], **({} if is_same else {"printed": answer["json"]})}
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScr
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.security.acls import Acl, AclIndex
@@ -165,6 +166,11 @@ class MetadataState:
         self.controllers[record.controller_id] = ControllerImage.of(record)
         self.records.put(Family.CONTROLLERS, record.controller_id, value)
 
+    def _drop_controller(self, _: int, record: UnregisterControllerRecord, value: bytes) -> None:
+        del value
+        self.controllers.pop(record.controller_id, None)
+        self.records.drop(Family.CONTROLLERS, record.controller_id)
+
     def _broker(self, offset: int, record: RegisterBrokerRecord, value: bytes) -> None:
         self._forget_broker(record.broker_id)
         broker = self.brokers[record.broker_id] = BrokerImage.of(record, offset)
@@ -282,6 +288,7 @@ _APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
     "UnfenceBrokerRecord": MetadataState._unfence,
     "UnregisterBrokerRecord": MetadataState._unregister,
     "UserScramCredentialRecord": MetadataState._user,
+    "UnregisterControllerRecord": MetadataState._drop_controller,
 }
 
 # Records without an effect on the state: `MetadataImage` handles transactions.

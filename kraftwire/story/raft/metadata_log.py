@@ -179,6 +179,9 @@ _WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
     "TopicRecord": ("topic", lambda r: str(r.name)),
     "UnfenceBrokerRecord": ("broker", lambda r: f"{r.id} is unfenced"),
     "UnregisterBrokerRecord": ("broker", lambda r: f"{r.broker_id} is unregistered"),
+    "UnregisterControllerRecord": (
+        "controller", lambda r: f"{r.controller_id} is unregistered"
+    ),
     "UserScramCredentialRecord": ("user", _scram),
 }
 

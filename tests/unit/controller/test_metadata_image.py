@@ -14,8 +14,11 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraftwire.messages.register_controller_record import RegisterControllerRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
+from kraftwire.records.metadata import decode_metadata
 from tests.support.controlled_cluster import ControlledCluster
 from tests.support.node_stub import batch_of, control_batch, raw_batch
 
@@ -135,6 +138,19 @@ def test_a_removal_of_an_earlier_registration_removes_nothing() -> None:
     image.replay(batch_of([LEVEL, _broker(5)], 0))
     image.replay(batch_of([(UnregisterBrokerRecord(broker_id=7, broker_epoch=4), 0)], 2))
     assert set(image.brokers) == {7}
+
+
+def test_a_controller_that_is_unregistered_is_forgotten() -> None:
+    """A snapshot would otherwise bring it back; an id that is not registered changes nothing."""
+    image = MetadataImage()
+    registered = [(RegisterControllerRecord(controller_id=id), 0) for id in (1, 2)]
+    image.replay(batch_of([LEVEL, *registered], 0))
+    gone = [(UnregisterControllerRecord(controller_id=id), 0) for id in (2, 3)]
+    image.replay(batch_of(gone, 3))
+    assert list(image.controllers) == [1]
+    assert image.problem_count == 0
+    kept = [decode_metadata(value).message for value in image.freeze()]
+    assert [one.controller_id for one in kept if isinstance(one, RegisterControllerRecord)] == [1]
 
 
 def test_a_resource_without_configurations_is_forgotten() -> None:

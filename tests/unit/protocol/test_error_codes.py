@@ -13,13 +13,13 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 
 def test_the_codes_are_those_of_kafka_without_a_gap() -> None:
     """A missing number would be one that a peer sends and we cannot name."""
-    assert [int(code) for code in ErrorCode] == list(range(-1, 134))
+    assert [int(code) for code in ErrorCode] == list(range(-1, 137))
 
 
 def test_every_code_has_its_own_name_and_a_short_text() -> None:
     """Names go into logs and JSON; texts stand after them on one line."""
     names = {code.name for code in ErrorCode}
-    assert len(names) == 135
+    assert len(names) == 138
     assert all(0 < len(code.about) <= 60 for code in ErrorCode)
 
 
@@ -36,6 +36,7 @@ def test_every_code_has_its_own_name_and_a_short_text() -> None:
         (104, "INCONSISTENT_CLUSTER_ID"),
         (127, "VOTER_NOT_FOUND"),
         (133, "SHARE_SESSION_LIMIT_REACHED"),
+        (136, "CONTROLLER_ID_NOT_REGISTERED"),
     ],
 )
 def test_codes_have_kafkas_names(code: int, name: str) -> None:
@@ -61,7 +62,7 @@ def test_an_unknown_code_still_has_a_name() -> None:
 
 def test_an_unknown_code_is_not_a_member() -> None:
     """A lookup gives a member or an error, never a nameless number."""
-    with pytest.raises(UsageError, match="error code 999: expected -1 to 133"):
+    with pytest.raises(UsageError, match="error code 999: expected -1 to 136"):
         ErrorCode(999)
 
 
