@@ -340,6 +340,8 @@ class _OrdinaryLines:
             if size < _NULL or (raw is not None and len(raw) < size):
                 return "", 0
             client = self._client(raw)
+        if not client:
+            return "", 0
         return (
             f'{{"requestApiKey":{key},"requestApiVersion":{version},'
             f'"correlationId":{correlation_id},"clientId":{client}}}'

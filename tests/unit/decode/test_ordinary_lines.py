@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
-from tests.support.captures import GOLDEN, golden
+from tests.support.captures import GOLDEN, decode, golden
+from tests.support.engines import use
+from tests.support.pcap_builder import Session, frame, pcap_of, request, response
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"
@@ -104,6 +107,45 @@ def test_the_client_id_is_escaped_like_any_text() -> None:
     null = frame.data[:8] + b"\xff\xff" + frame.data[10 + size :]
     line, _ = _both(_changed(frame, null))
     assert b'"clientId":null' in line
+
+
+def _is_read_alike(session: Session, folder: Path) -> list[dict[str, Any]]:
+    """The lines of a session's capture, which must be the same with both engines."""
+    path = folder / "cut.pcap"
+    path.write_bytes(pcap_of(session.segments))
+    before, texts = engine.name(), []
+    try:
+        for each in engine.available():
+            use(each)
+            texts.append(decode(path).text)
+    finally:
+        use(before)
+    assert texts[0] == texts[1]
+    return [json.loads(line) for line in texts[0].splitlines()]
+
+
+# Metadata v1: the request for all topics, and an answer without any.
+_ALL_TOPICS, _METADATA = b"\xff" * 4, bytes(12)
+_CLIENTS = [b"tester", "ключ".encode(), b"", None, b"a\xffb\xfe", b"\xc3"]
+
+
+@pytest.mark.parametrize("client", _CLIENTS)
+def test_both_engines_agree_wherever_a_segment_ends(client: bytes | None, tmp_path: Path) -> None:
+    """A client id that is not UTF-8 is seen only where a segment ends inside it."""
+    name = b"\xff\xff" if client is None else len(client).to_bytes(2, "big") + client
+    head = b"\0\3\0\1" + (2).to_bytes(4, "big")
+    second = frame(head + name + _ALL_TOPICS)
+    for at in range(1, len(second)):
+        session = Session().open().client(request(1, _ALL_TOPICS)).server(response(1, _METADATA))
+        session.client(second[:at]).client(second[at:]).server(response(2, _METADATA))
+        lines = _is_read_alike(session.close(), tmp_path)
+        ids = {each["id"] for line in lines for each in line["findings"]}
+        if client is None or client.decode("utf-8", "ignore").encode() == client:
+            assert (len(lines), ids) == (4, set())
+        elif not 14 <= at < 14 + len(client):
+            assert ids == {"unmatched-response"}  # no request is recognised
+        else:
+            assert ids == {"header-undecoded"}
 
 
 @pytest.mark.parametrize("size", [b"\xff\xfe", b"\x7f\xff", b"\x80\x00"])
