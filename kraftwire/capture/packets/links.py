@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from kraftwire.capture.framing.health import Health
@@ -57,6 +58,9 @@ _AUTHENTICATION = 51
 _DESTINATION = 60
 _MOBILITY = 135
 _EXTENSIONS = frozenset({_HOP_BY_HOP, _ROUTING, _DESTINATION, _MOBILITY, 139, 140})
+
+# Extensions are read this far: a packet may consist of nothing else.
+_EXTENSIONS_BYTES_MAX = 4096
 
 # A packet has at most 65,535 bytes; pieces that repeat each other have to end somewhere.
 _PIECES_BYTES_MAX = 4 * 65_535
@@ -126,7 +130,8 @@ class IpReader:
         protocol = data[at + 6]
         addresses = data[at + 8 : at + 40]
         at += 40
-        while at + 8 <= limit and protocol != _TCP:
+        stop = min(limit, at + _EXTENSIONS_BYTES_MAX)
+        while at + 8 <= stop and protocol != _TCP:
             if protocol in _EXTENSIONS:
                 protocol, at = data[at], at + 8 + data[at + 1] * 8
             elif protocol == _AUTHENTICATION:
@@ -246,27 +251,31 @@ class IpReader:
 
 
 class _Fragments:
-    """The pieces of one IP packet that have come so far."""
+    """The pieces of one IP packet that have come so far: `joined` up to the first that is missing.
+    """
 
-    __slots__ = ("held", "pieces", "size")
+    __slots__ = ("held", "joined", "pieces", "size", "starts")
 
     def __init__(self) -> None:
+        self.joined = bytearray()
         self.pieces: dict[int, bytes] = {}
+        self.starts: list[int] = []
         self.held = 0
         self.size = -1
 
     def add(self, offset: int, piece: bytes, more: bool) -> bytes | None:
         """Add a piece; returns the whole packet once no piece is missing."""
         self.held += len(piece)
-        if self.held <= _PIECES_BYTES_MAX:
-            self.pieces.setdefault(offset, piece)
+        if self.held <= _PIECES_BYTES_MAX and offset not in self.pieces:
+            self.pieces[offset] = piece
+            heappush(self.starts, offset)
         if not more:
             self.size = offset + len(piece)
-        joined = bytearray()
-        for start in sorted(self.pieces):
-            if start > len(joined):
-                return None
-            joined[start:] = self.pieces[start]
+        joined = self.joined
+        while self.starts and self.starts[0] <= len(joined):
+            start = heappop(self.starts)
+            joined += self.pieces[start][len(joined) - start :]
+            self.pieces[start] = b""
         return bytes(joined) if len(joined) == self.size else None
 
 
@@ -283,7 +292,18 @@ class SegmentReader:
         self._ip = IpReader(health)
 
     def read(self, packet: Packet) -> Segment | None:
-        """Return the segment; None if the packet holds none, or only a fragment of one."""
+        """Return the segment; None if the packet holds none, or only a fragment of one.
+
+        Whatever fails while a packet is read is counted with it: the packets after it still come.
+        """
+        try:
+            return self._read(packet)
+        except Exception as error:  # noqa: BLE001
+            found = f"a header that could not be read ({type(error).__name__}: {error})"
+            self._health.count_wrapped((found,), is_opened=False)
+            return None
+
+    def _read(self, packet: Packet) -> Segment | None:
         time_ns, link, data, start, captured, wire, base, begin, stop = packet
         end = start + captured
         found = find_ip(link, data, start, end)

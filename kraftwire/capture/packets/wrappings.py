@@ -34,6 +34,9 @@ _BRIDGED = 0x6558  # an Ethernet frame
 _MPLS, _MPLS_MULTICAST = 0x8847, 0x8848
 _ERSPAN, _ERSPAN_3 = 0x88BE, 0x22EB
 _TCP = 6
+# Labels, tags and attributes are read this far: those of real packets end long before, and a packet
+# may consist of nothing else.
+_LIST_BYTES_MAX = 1024
 _LENGTH_MAX = 1500  # a smaller number in place of Ethernet's protocol is a length
 
 
@@ -152,6 +155,7 @@ def _cisco_metadata(data: bytes, at: int, end: int) -> _Next | None:
 def _mpls(data: bytes, at: int, end: int) -> _Next | None:
     """Step over labels up to the bottom of the stack; what they stand for is not written anywhere.
     """
+    end = min(end, at + _LIST_BYTES_MAX)
     while at + 4 < end:
         is_last = data[at + 2] & 1
         at += 4
@@ -195,7 +199,7 @@ def _gre(data: bytes, at: int, end: int) -> _Next | None:
         return _Next(_LINK, _ETHERNET, after + 8 * has_sequence, "ERSPAN")
     if kind == _ERSPAN_3:
         return _erspan_3(data, after, end)
-    if kind == _WCCP and data[after] >> 4 != 4:
+    if kind == _WCCP and after < end and data[after] >> 4 != 4:
         after += 4
     return _Next(_ETHER, _IPV4 if kind == _WCCP else kind, after, "GRE")
 
@@ -318,6 +322,7 @@ def _gtp_u(data: bytes, at: int, end: int, ports: _Ports) -> _Next | None:
     name = f"GTP-U (UDP {_GTP_U})"
     if not flags & 7:
         return _Next(_ETHER, _IPV4, at + 8, name)
+    end = min(end, at + _LIST_BYTES_MAX)
     extension, after = (data[at + 11] if at + 11 < end else 0) * bool(flags & 4), at + 12
     while extension and after + 4 <= end and data[after]:
         size = 4 * data[after]
@@ -330,7 +335,7 @@ def _tzsp(data: bytes, at: int, end: int, ports: _Ports) -> _Next | None:
     """Read what sniffers of access points send: tags up to an end tag, then the frame."""
     if _TZSP not in ports or data[at] != 1 or _U16(data, at + 2)[0] != _ETHERNET:
         return None
-    after = at + 4
+    after, end = at + 4, min(end, at + _LIST_BYTES_MAX)
     while after + 1 < end and data[after] != 1:
         after += 1 if data[after] == 0 else 2 + data[after + 1]
     return _Next(_LINK, _ETHERNET, after + 1, f"TZSP (UDP {_TZSP})")
@@ -549,6 +554,7 @@ def _pktap(data: bytes, at: int, end: int) -> _Next | None:
 def _nflog(data: bytes, at: int, end: int) -> _Next | None:
     """Find the packet among the attributes, whose numbers are in the order of the host that wrote.
     """
+    end = min(end, at + _LIST_BYTES_MAX)
     for order in "<>":
         place = at + 4
         while place + 4 <= end:
