@@ -13,10 +13,14 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -38,19 +42,89 @@ _PASSING_STATUS = (408, 429)
 
 
 def fetched(request: urllib.request.Request, tls: TlsContext | None = None) -> bytes:
-    """Return what a provider answers; blocks for ten seconds at most. `tls` verifies it, None for
-    the platform's authorities.
+    """Return what a provider answers; blocks for ten seconds at most, however slowly the answer
+    comes. `tls` verifies it, None for the platform's authorities.
 
     Raises: urllib.error.HTTPError, OSError, ValueError.
     """
-    verified = urllib.request.HTTPSHandler(context=tls.context if tls is not None else None)
-    opener = urllib.request.build_opener(_NoRedirects, verified)
-    try:
-        with opener.open(request, timeout=_SECONDS) as response:
-            content: bytes = response.read(_ANSWER_BYTES_MAX)
-    except http.client.HTTPException:
-        raise OSError("the answer is no HTTP") from None
-    return content
+    exchange = _Exchange(request, tls)
+    exchange.start()
+    exchange.join(_SECONDS)
+    is_late = exchange.is_alive()
+    exchange.cut()
+    if is_late:
+        raise TimeoutError("timed out")
+    if exchange.failures:
+        # Who keeps an error in reach of its own frames keeps sockets open.
+        raise exchange.failures.pop()
+    return exchange.content
+
+
+class _Exchange(threading.Thread):
+    """One request, in a thread: a time-out of a socket begins again with each byte."""
+
+    def __init__(self, request: urllib.request.Request, tls: TlsContext | None) -> None:
+        super().__init__(name="provider", daemon=True)
+        self.content = b""
+        self.failures: list[Exception] = []
+        self._request = request
+        handler = _Handler(self._connect, tls.context if tls is not None else None)
+        self._opener = urllib.request.build_opener(_NoRedirects, handler)
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_cut = False
+
+    def run(self) -> None:
+        try:
+            with self._opener.open(self._request, timeout=_SECONDS) as response:
+                self.content = response.read(_ANSWER_BYTES_MAX)
+        except http.client.HTTPException:
+            self.failures.append(OSError("the answer is no HTTP"))
+        except (OSError, ValueError) as error:
+            self.failures.append(error)
+
+    def cut(self) -> None:
+        """End the connection, wherever the thread waits for it."""
+        with self._lock:
+            self._is_cut = True
+            if self._socket is not None:
+                _shut(self._socket)
+
+    def _connect(self, *arguments: Any) -> socket.socket:
+        made = socket.create_connection(*arguments)
+        with self._lock:
+            # TLS takes the descriptor of the socket itself away.
+            self._socket = made.dup()
+            if self._is_cut:
+                _shut(self._socket)
+        return made
+
+
+def _shut(connected: socket.socket) -> None:
+    with connected, suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens connections by a function of ours."""
+
+    def __init__(
+        self, connect: Callable[..., socket.socket], context: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(context=context)
+        self._connect = connect
+
+    def do_open(
+        self, http_class: Any, req: urllib.request.Request, **named: Any
+    ) -> http.client.HTTPResponse:
+        """Send the request; its connection gets the socket from that function."""
+
+        def connection(*arguments: Any, **more: Any) -> http.client.HTTPConnection:
+            made: Any = http_class(*arguments, **more)
+            made._create_connection = self._connect
+            return made  # type: ignore[no-any-return]
+
+        return super().do_open(connection, req, **named)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

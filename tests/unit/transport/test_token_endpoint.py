@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
@@ -276,3 +277,65 @@ def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_p
     security["sasl.jaas.config"] = f"{MODULE} required;"
     with pytest.raises(UsageError, match=r"client\.credentials\.client\.id: missing"):
         Admin(bootstrap_servers="127.0.0.1:1", security=security)
+
+
+class Dripping:
+    """A provider that sends an answer so slowly that no wait for a byte takes long; `is_cut` after
+    the client has gone."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.is_cut = False
+        self.address = ""
+        self._answer = answer
+
+    def __enter__(self) -> Self:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._drip)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._server.close()
+
+    def _drip(self) -> None:
+        peer, _ = self._server.accept()
+        with peer:
+            peer.settimeout(0.02)
+            for byte in self._answer:
+                try:
+                    peer.sendall(bytes([byte]))
+                    while peer.recv(4096):
+                        pass
+                    self.is_cut = True
+                except TimeoutError:
+                    continue
+                except OSError:
+                    self.is_cut = True
+                if self.is_cut:
+                    return
+
+
+_ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{"access_token": "x"}'.ljust(440)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [
+        pytest.param("http", _ANSWER[:40] + _ANSWER, id="headers"),
+        pytest.param("http", _ANSWER, id="body"),
+        # A handshake of TLS: a record of 16 KiB that never ends.
+        pytest.param("https", b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc" + bytes(500), id="handshake"),
+    ],
+)
+def test_a_provider_that_drips_is_cut_off(
+    scheme: str, answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is that of the whole exchange; nothing of it is left behind."""
+    monkeypatch.setattr(token_endpoint, "_SECONDS", 0.5)
+    with Dripping(answer) as dripping:
+        endpoint = TokenEndpoint(f"{scheme}://{dripping.address}/x", "me", SECRET, None, "here")
+        with pytest.raises(ApiError, match=": timed out; check here"):
+            endpoint.token()
+    assert dripping.is_cut
