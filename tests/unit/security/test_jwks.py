@@ -33,7 +33,7 @@ def signed(claims: Any, key: Any = RSA, **header: Any) -> str:
     """A token."""
     algorithm = {"RSA": "RS256", "EC": "ES256", "oct": "HS256"}[key.key_type]
     full = {"alg": algorithm, "kid": key.kid, **header}
-    registry = jws.JWSRegistry(algorithms=[full["alg"]])
+    registry = jws.JWSRegistry(algorithms=[full["alg"]], strict_check_header=False)
     return jws.serialize_compact(
         {name: value for name, value in full.items() if value is not None},
         json.dumps(claims).encode(),
@@ -59,6 +59,22 @@ def validate(token: str, checks: TokenChecks | None = None, at_s: float = NOW) -
 def test_what_is_accepted(token: str) -> None:
     """Keys of several kinds, found by their ids or one after the other."""
     assert validate(token) == BearerToken("alice", (NOW + 600) * 1000)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        # A chain of certificates, as some providers send it along.
+        pytest.param(signed(CLAIMS, x5c=["QUJD" * 500] * 3), id="x5c"),
+        # Parameters that are not understood are to be ignored (RFC 7515, section 4).
+        pytest.param(signed(CLAIMS, nonce="AQABAAAAAAC5una0"), id="nonce"),
+        pytest.param(signed(CLAIMS | {"groups": ["a" * 36] * 9_000}), id="groups"),
+    ],
+)
+def test_tokens_are_as_large_as_their_listener_allows(token: str) -> None:
+    """Which takes half a megabyte, as Kafka's does (SEC-S7)."""
+    assert len(token) < 512 * 1024
+    assert validate(token).name == "alice"
 
 
 def test_claims() -> None:
