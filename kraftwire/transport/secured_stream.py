@@ -11,7 +11,7 @@ from typing import TypeVar
 import trio
 
 from kraftwire.errors import ApiError, SecurityError, WireError
-from kraftwire.security.errors import LISTENER, SaslError
+from kraftwire.security.errors import LISTENER, PROTOCOL, SaslError
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.client_security import ClientSecurity
@@ -162,7 +162,9 @@ class SecuredStream:
                 raise lost(self._where, "the node does not renew the session") from None
             raise sasl_failure(self._where, error, self._security) from None
         except WireError as error:
-            raise lost(self._where, f"an answer in the login cannot be read: {error}") from error
+            # The node would give the same answer again.
+            unreadable = SaslError(PROTOCOL, f"an answer cannot be read: {error}")
+            raise sasl_failure(self._where, unreadable, self._security) from None
         except trio.BrokenResourceError:
             problem = "the node reset the connection during the login"
             raise await self.closed_early(problem) from None

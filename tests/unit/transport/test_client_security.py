@@ -78,6 +78,11 @@ class Login:
         )
 
 
+def _endless(_: Message) -> Message:
+    """A token that is longer than any that Kafka's servers send."""
+    return SaslAuthenticateResponse(auth_bytes=bytes(512 * 1024), error_message="")
+
+
 def _no_login(_: Message) -> Message:
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
@@ -210,6 +215,15 @@ def test_a_wrong_password_is_refused_by_the_node(tmp_path: Path) -> None:
             "Authentication failed: Invalid username or password (SASL_AUTHENTICATION_FAILED); "
             "check security: sasl.jaas.config"
         )
+
+
+def test_an_answer_that_cannot_be_read_is_not_asked_for_again() -> None:
+    """It would come again; the command tried for as long as it might."""
+    with _node({**Login().answers(), SASL_AUTHENTICATE: _endless}) as node:
+        assert _refused(node, _plain("SASL_PLAINTEXT")).startswith(
+            f"refused: {node.address}: the login by PLAIN failed: an answer cannot be read: "
+        )
+        assert node.connection_count == 1
 
 
 def test_a_path_and_a_number_are_values(tmp_path: Path) -> None:
