@@ -232,7 +232,11 @@ async def _open_stream(address: Address) -> trio.SocketStream:
 def _unreachable(
     address: Address, error: OSError | UnicodeError, kind: type[ApiError] = ApiError
 ) -> ApiError:
-    reason = _reason(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        reason = _reason(error)
+    else:
+        # The error's own text depends on the version of Python.
+        reason = "not a valid host name: a label is empty, too long or not encodable"
     return kind(ErrorCode.NETWORK_EXCEPTION, f"{address_text(address)}: {reason}")
 
 

@@ -39,7 +39,7 @@ def test_hosts_that_do_not_exist_are_not_asked_for_again(monkeypatch: pytest.Mon
 
 def test_names_that_no_host_can_have_are_not_asked_for_again() -> None:
     """They were tried for a minute, though no name server was asked."""
-    with pytest.raises(UsageError, match="empty or too long"):
+    with pytest.raises(UsageError, match=r"a\.\.b:9093: not a valid host name"):
         Admin(bootstrap_controllers="a..b:9093").describe_quorum()
 
 
