@@ -10,9 +10,10 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.testing import Quorum, quorum
-from tests.interop.clients.matrix import CLIENTS, Client, probe, probe_login
+from tests.interop.clients.matrix import CLIENTS, Client, Outcome, probe, probe_login, run_probe
 from tests.support.java import run_kafka_tool
 from tests.support.maven import unavailable
+from tests.support.secured_kafka import HOST, secured_cluster
 from tests.support.secured_nodes import secured_quorum
 
 
@@ -43,15 +44,36 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Qu
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_does_the_same_after_a_login(
-    client: Client, secured: tuple[Path, Quorum]
+    client: Client, secured: tuple[Path, Quorum], tmp_path: Path
 ) -> None:
-    """By SCRAM over TLS, with a certificate that it verifies."""
+    """By SCRAM over TLS, with a certificate that it verifies.
+
+    A client whose SCRAM Kafka refuses as well, as that of librdkafka 2.0.2, logs in by PLAIN.
+    """
     _skip_missing(client)
     folder, nodes = secured
     outcome = probe(client, nodes, probe_login(folder, "SCRAM-SHA-512"))
+    if _is_refused(outcome):
+        assert _is_refused(_at_kafka(client, tmp_path)), outcome
+        outcome = probe(client, nodes, probe_login(folder, "PLAIN"))
     failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
     assert not failed
     assert {"connect", "describe"} <= outcome.steps.keys()
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    """Whether the first step failed because of the login."""
+    step = outcome.steps["connect"]
+    return not step.is_ok and "authentication" in step.detail.lower()
+
+
+def _at_kafka(client: Client, folder: Path) -> Outcome:
+    """What the client's probe does on a node of Kafka after the same login."""
+    with secured_cluster(folder) as cluster:
+        (node,) = cluster.nodes
+        address = f"{HOST}:{node.listeners['LOGIN']}"
+        login = probe_login(folder / "stores", "SCRAM-SHA-512")
+        return run_probe(client, address, login)
 
 
 def _skip_missing(client: Client) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "probe",
     "probe_login",
     "run_client",
+    "run_probe",
 ]
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,8 +90,7 @@ def probe(client: Client, quorum: Quorum, login: Mapping[str, str] | None = None
     `login` is a `probe.Login`, in JSON's form.
     """
     started = time.time_ns()
-    more = {"KRAFTWIRE_PROBE_LOGIN": json.dumps(login)} if login else {}
-    outcome = run_client(client.command(), quorum.bootstrap_servers, STEPS, more)
+    outcome = run_probe(client, quorum.bootstrap_servers, login)
     if login:
         # A node that decrypts writes no capture.
         return outcome
@@ -98,6 +98,12 @@ def probe(client: Client, quorum: Quorum, login: Mapping[str, str] | None = None
     captures = [quorum.capture_file(node_id) for node_id in quorum.node_ids]
     outcome.steps["negotiate"] = _negotiated(captures, ports, started)
     return outcome
+
+
+def run_probe(client: Client, servers: str, login: Mapping[str, str] | None = None) -> Outcome:
+    """Run a client's probe to its end; its steps are those that the program reports."""
+    more = {"KRAFTWIRE_PROBE_LOGIN": json.dumps(login)} if login else {}
+    return run_client(client.command(), servers, STEPS, more)
 
 
 def run_client(

@@ -12,7 +12,8 @@ from pathlib import Path
 # depends on the machine, or on voters that are down. A Java leader cannot encode its refusal
 # of a FetchSnapshot (R-FSN-3), and the sender gets an unknown error. And 4.x asks 3.9, which does
 # not support pre-votes, for one in vain before it stands for election without. A broker says of
-# each partition that is added to a topic that it was missing, whoever leads.
+# each partition that is added to a topic that it was missing, whoever leads. And one that registers
+# again, as its features rise, repeats the assignments that it had sent with its earlier epoch.
 _DEPENDS_ON_TIME = (
     r"\[Controller(Apis|RegistrationManager)",
     r".*\(EventPerformanceMonitor\)",
@@ -20,6 +21,7 @@ _DEPENDS_ON_TIME = (
 _HARMLESS = (
     *_DEPENDS_ON_TIME,
     r".*UNKNOWN_SERVER_ERROR in FETCH_SNAPSHOT response",
+    r"\[AssignmentsManager .*STALE_BROKER_EPOCH\. Retrying",
     r"\[Broker id=\d+\] Expected partition .* to exist, but it was missing. Creating",
     r"Request OutboundRequest\(.*VoteRequestData.*unsupported version",
 )

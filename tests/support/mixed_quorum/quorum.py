@@ -297,4 +297,5 @@ class MixedQuorum:
         """No process has ended by itself, and none has logged an error."""
         for member in self.members.values():
             assert not member.ended(), f"node {member.node_id} has ended"
-            assert member.complaints() == [], f"node {member.node_id}"
+            errors = "\n".join(member.complaints())
+            assert not errors, f"node {member.node_id} has logged errors:\n{errors}"
