@@ -10,6 +10,7 @@ from functools import cached_property
 
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.controller.versions import METADATA_VERSION, WITH_HOST_RANGES
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftwire.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -34,6 +35,7 @@ from kraftwire.security.acls import (
     Operation,
     ResourceType,
 )
+from kraftwire.security.host_ranges import is_range, parse_range
 
 # So many ACLs are deleted by one request at most.
 REMOVED_MAX = 10_000
@@ -53,7 +55,7 @@ def create_acls(
         result = AclCreationResult(error_message=None)
         response.results.append(result)
         try:
-            acl, record = _checked(creation)
+            acl, record = _checked(creation, cluster.image.metadata_version or 0)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail
             continue
@@ -123,8 +125,11 @@ class _Search:
         return wanted.passing(found)
 
 
-def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:
-    """Return a new ACL and its record. Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2)."""
+def _checked(creation: AclCreation, level: int) -> tuple[Acl, AccessControlEntryRecord]:
+    """Return a new ACL and its record, at a level of metadata.version.
+
+    Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2), UNSUPPORTED_VERSION (C-ACL-4).
+    """
     record = AccessControlEntryRecord(
         resource_type=creation.resource_type,
         resource_name=creation.resource_name,
@@ -141,6 +146,7 @@ def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:
         wrong = wrong or str(error)
     if wrong:
         raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
+    _check_host(acl.host, level)
     return acl, record
 
 
@@ -160,6 +166,21 @@ def _wrong(record: AccessControlEntryRecord) -> str:
     if record.permission_type not in (ALLOW, DENY):
         return f"{record.permission_type} is no permission: expected allow or deny"
     return ""
+
+
+def _check_host(host: str, level: int) -> None:
+    """Check the host of a new ACL. Raises: ApiError INVALID_REQUEST, UNSUPPORTED_VERSION."""
+    if not host:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the host is empty: expected an address or *")
+    if not is_range(host):
+        return
+    if level < WITH_HOST_RANGES:
+        text = f"{METADATA_VERSION} {WITH_HOST_RANGES} (4.4-IV1), which is {level}"
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"a range as the host of an ACL needs {text}")
+    try:
+        parse_range(host)
+    except UsageError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _shown(acl: Acl) -> DeleteAclsMatchingAcl:

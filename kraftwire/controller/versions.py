@@ -15,7 +15,8 @@ CHANGED_METADATA = frozenset((7, 8, 11, 13, 14, 15, 17, 23, 30))
 
 # Levels of metadata.version: migration from ZooKeeper (3.4-IV0), users of SCRAM (3.5-IV2),
 # transactions (3.6-IV1), delegation tokens (3.6-IV2), registered controllers (3.7-IV0), directory
-# ids (3.7-IV2), eligible leader replicas (4.0-IV1), cordoned directories (4.3-IV0).
+# ids (3.7-IV2), eligible leader replicas (4.0-IV1), cordoned directories (4.3-IV0), ranges of
+# addresses in ACLs (4.4-IV1).
 _WITH_MIGRATION = 8
 WITH_SCRAM = 11
 WITH_TRANSACTIONS = 13
@@ -24,6 +25,7 @@ WITH_CONTROLLERS = 15
 WITH_DIRECTORIES = 17
 _WITH_ELR = 23
 WITH_CORDONED = 30
+WITH_HOST_RANGES = 32
 
 # Record -> (lowest level, version), highest level first; records with a single version are left
 # out.

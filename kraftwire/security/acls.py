@@ -1,9 +1,10 @@
 """Access control: StandardAuthorizer's decisions over an index of ACLs.
 
-Rules SEC-A1 to SEC-A3. Source: `StandardAuthorizerData`, `StandardAcl`. ACLs are
-arranged by what they grant to whom: a decision looks up the caller and everybody, and then asks
-whether any of their patterns is the name, ``*`` or a prefix of the name. It costs microseconds
-however many ACLs there are, and however many prefixes begin with each other.
+Rules SEC-A1 to SEC-A3, SEC-A16. Source: `StandardAuthorizerData`, `StandardAcl`. ACLs are
+arranged by what they grant to whom: a decision looks up the caller and everybody, then the
+caller's address, ``*`` and the ranges that the address is in, and then asks whether any of their
+patterns is the name, ``*`` or a prefix of the name. It costs microseconds however many ACLs there
+are, and however many prefixes begin with each other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 from kraftwire.errors import UsageError
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftwire.security.host_ranges import HostRange, host_address, host_range
 from kraftwire.security.principal import Principal, parse_principal
 
 CLUSTER_NAME = "kafka-cluster"
@@ -121,11 +123,13 @@ _SUPER_USER = Decision(True, "SuperUser")
 _DEFAULT_ALLOW = Decision(True, "DefaultAllow")
 _DEFAULT_DENY = Decision(False, "DefaultDeny")
 
-# Kind of resource, permission, operation, type and name of the principal, host.
-_Grant = tuple[int, int, int, str, str, str]
+# Kind of resource, permission, operation, type and name of the principal.
+_Grant = tuple[int, int, int, str, str]
+# The host of an ACL: a text, or a range, which equals the tuple of its values.
+_Host = str | tuple[int, int, int]
+_Key = TypeVar("_Key")
 
 
-_Key = TypeVar("_Key", str, int)
 
 
 class _Names:
@@ -183,23 +187,31 @@ class AclIndex:
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, Acl] = {}
-        self._by_grant: dict[_Grant, _Names] = {}
+        self._by_grant: dict[_Grant, dict[_Host, _Names]] = {}
         self._by_type: dict[int, _Names] = {}
+        # The ACLs for ranges, which several texts may name, and how often each length occurs.
+        self._ranged: dict[Acl, int] = {}
+        self._lengths: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def has(self, acl: Acl) -> bool:
         """Return whether there is an ACL that says the same."""
-        names = self._by_grant.get(_grant(acl), _NOTHING)
+        host = _host(acl)
+        if isinstance(host, HostRange):
+            return acl in self._ranged
+        names = self._by_grant.get(_grant(acl), {}).get(host, _NOTHING)
         return acl.resource_name in (names.literal if acl.pattern == LITERAL else names.prefixed)
 
     def add(self, acl_id: bytes, acl: Acl) -> None:
         """Add an ACL; one with the same id is replaced."""
         self.remove(acl_id)
         self._by_id[acl_id] = acl
-        self._by_grant.setdefault(_grant(acl), _Names()).count(acl, 1)
+        host = _host(acl)
+        self._by_grant.setdefault(_grant(acl), {}).setdefault(host, _Names()).count(acl, 1)
         self._by_type.setdefault(acl.resource_type, _Names()).count(acl, 1)
+        self._count_range(acl, host, 1)
 
     def remove(self, acl_id: bytes) -> bool:
         """Remove an ACL; returns whether there was one."""
@@ -207,11 +219,21 @@ class AclIndex:
         if acl is None:
             return False
         self._by_type[acl.resource_type].count(acl, -1)
-        names = self._by_grant[_grant(acl)]
+        grant, host = _grant(acl), _host(acl)
+        hosts = self._by_grant[grant]
+        names = hosts[host]
         names.count(acl, -1)
         if not names.literal and not names.prefixed:
-            del self._by_grant[_grant(acl)]
+            del hosts[host]
+        if not hosts:
+            del self._by_grant[grant]
+        self._count_range(acl, host, -1)
         return True
+
+    def _count_range(self, acl: Acl, host: _Host, change: int) -> None:
+        if isinstance(host, HostRange):
+            _count(self._ranged, acl, change)
+            _count(self._lengths, (host.kind, host.length), change)
 
     def items(self) -> Collection[tuple[bytes, Acl]]:
         """All ACLs with their ids."""
@@ -225,24 +247,39 @@ class AclIndex:
         `host` is an address as Java writes it (`principal.host_text`); `resource` a kind and name.
         """
         kind, name = resource
+        hosts = self._hosts(host)
         for permission, operations in ((DENY, _DENYING), (ALLOW, _ALLOWING)):
             for one in operations[operation]:
                 for who in ((principal.type, principal.name), _EVERYBODY):
-                    for where in (host, WILDCARD):
-                        names = self._by_grant.get((kind, permission, one, *who, where))
+                    granted = self._by_grant.get((kind, permission, one, *who), {})
+                    for where in hosts if granted else ():
+                        names = granted.get(where)
                         found = names and names.matching(name, can_allow=permission == ALLOW)
                         if found:
-                            rule = f"{':'.join(who)} {_name(Operation.NAMES, one)} from {where}"
+                            rule = f"{':'.join(who)} {_name(Operation.NAMES, one)} from "
+                            rule += where if isinstance(where, str) else str(HostRange(*where))
                             verb = "ALLOW" if permission == ALLOW else "DENY"
                             return Decision(permission == ALLOW, f"{verb} {rule} {found}")
         names = self._by_type.get(kind)
         return _DEFAULT_DENY if names and names.matching(name) else None
 
+    def _hosts(self, host: str) -> list[_Host]:
+        """Return the hosts of ACLs that concern a caller: at most one for each length in use."""
+        hosts: list[_Host] = [host, WILDCARD]
+        address = host_address(host) if self._lengths else None
+        if address is not None:
+            hosts += [address.within(size) for kind, size in self._lengths if kind == address.kind]
+        return hosts
+
+
+def _host(acl: Acl) -> _Host:
+    return host_range(acl.host) or acl.host
+
 
 def _grant(acl: Acl) -> _Grant:
     principal = acl.principal
     kind, permission = acl.resource_type, ALLOW if acl.permission == ALLOW else DENY
-    return kind, permission, acl.operation, principal.type, principal.name, acl.host
+    return kind, permission, acl.operation, principal.type, principal.name
 
 
 class Authorizer:

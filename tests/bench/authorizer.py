@@ -2,8 +2,8 @@
 
 The ACLs are those of 500 users. In the second row 249 of them are prefixes that begin with each
 other, all of which match the topic that is asked for; in the third, they are of another user; in
-the fourth, the name goes on where each of them has another letter. In the last row a prefix is
-removed before each decision.
+the fourth, the name goes on where each of them has another letter; in the fifth, each is for a
+range of addresses, of 33 lengths. In the last row a prefix is removed before each decision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ import time
 from typing import Any
 
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
-from kraftwire.security.acls import ALLOW, LITERAL, PREFIXED, Acl, AclIndex, Authorizer, Operation
+from kraftwire.security.acls import (
+    ALLOW,
+    DENY,
+    LITERAL,
+    PREFIXED,
+    Acl,
+    AclIndex,
+    Authorizer,
+    Operation,
+)
 from kraftwire.security.acls import ResourceType as Kind
 from kraftwire.security.principal import Principal
 from tests.bench.java_reader import has_java
@@ -40,6 +49,7 @@ def run() -> list[Bar]:
         "249 nested prefixes": (_distinct(ACLS - NESTED) + _nested("User:alice"), name),
         "249 of another user": (_distinct(ACLS - NESTED) + _nested("User:bob"), name),
         "249 that nearly match": (_distinct(ACLS - NESTED) + _nested("User:alice", "a"), name),
+        "ranges of addresses": (_ranged(ACLS), "topic-7-ccccccc"),
     }
     rows, bars = [], []
     for title, (acls, topic) in worlds.items():
@@ -75,6 +85,16 @@ def _distinct(count: int) -> list[Row]:
 def _nested(user: str, end: str = "x") -> list[Row]:
     names = ["x" * length + end for length in range(NESTED)]
     return [(Kind.TOPIC, each, PREFIXED, user, "*", Operation.READ, ALLOW) for each in names]
+
+
+def _ranged(count: int) -> list[Row]:
+    """The same for ranges, and those that the caller's address is in denied of another topic."""
+    rows = [
+        (*row[:4], f"{number >> 8 & 255}.{number & 255}.0.0/{number % 33}", *row[5:])
+        for number, row in enumerate(_distinct(count - 33))
+    ]
+    own = [(Kind.TOPIC, "x", LITERAL, "User:alice", f"{HOST}/{n}", 2, DENY) for n in range(33)]
+    return rows + own
 
 
 def _ours(acls: list[Row], topic: str, operation: int) -> float:

@@ -101,6 +101,7 @@ def test_an_acl_is_written_once() -> None:
         {"operation": 16},
         {"permission_type": ANY},
         {"principal": "alice"},
+        {"host": ""},
     ],
 )
 def test_an_acl_that_cannot_be_right_is_refused_alone(wrong: dict[str, object]) -> None:
@@ -108,6 +109,12 @@ def test_an_acl_that_cannot_be_right_is_refused_alone(wrong: dict[str, object]) 
     cluster = Cluster()
     assert cluster.add(acl(**wrong), acl("u")) == [ErrorCode.INVALID_REQUEST, 0]
     assert cluster.names == ["u"]
+
+
+def test_ranges_of_hosts_need_their_level() -> None:
+    """Below metadata.version 32 brokers of Kafka 4.3 would not find them (C-ACL-4)."""
+    wanted = [acl(host=host) for host in ("10.0.0.0/8", "fe80::/10", "1.2.3.4/33", "10.0.0.1")]
+    assert Cluster().add(*wanted) == [ErrorCode.UNSUPPORTED_VERSION] * 3 + [0]
 
 
 def test_a_principal_without_a_name_can_be_listed_and_removed() -> None:
