@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections import deque
 from sys import getsizeof
 
-from kraftwire.capture.framing.frames import BEFORE_CAPTURE, FrameBudget, FrameQueue, Request
+from kraftwire.capture.framing.frames import (
+    BEFORE_CAPTURE,
+    FrameBudget,
+    FrameQueue,
+    Request,
+    note,
+)
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
@@ -166,7 +172,7 @@ class KafkaConnection:
         if lost:
             self.health.unanswered_requests += lost
             detail = f"{lost} requests before this one in order have no response"
-            self.responses.notes.append(("responses-lost", None, "", detail))
+            note(self.responses.notes, "responses-lost", None, detail)
         parked = self._unpark()
         self._emit(self.pending.popleft(), parked)
 
@@ -200,7 +206,7 @@ class KafkaConnection:
             return
         detail = "no request with this correlation id is in the capture"
         id = BEFORE_CAPTURE if is_early else "unmatched-response"
-        self.responses.notes.append((id, None, "", detail))
+        note(self.responses.notes, id, None, detail)
         self._emit(None, parked)
 
     def review(self, packet_number: int) -> None:

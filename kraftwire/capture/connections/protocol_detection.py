@@ -12,7 +12,13 @@ from kraftwire import messages
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.proxy_protocol import read_proxy_header
 from kraftwire.capture.connections.tls import Decrypted, Tls, is_tls
-from kraftwire.capture.framing.frames import CaptureFinding, Ending, FrameQueue, conflict_finding
+from kraftwire.capture.framing.frames import (
+    CaptureFinding,
+    Ending,
+    FrameQueue,
+    note,
+    note_conflict,
+)
 from kraftwire.capture.framing.headers import (
     HEADER_SIZE,
     Before,
@@ -41,6 +47,9 @@ ANSWERS_BYTES_MIN = 128 * 1024
 # The length and the correlation id of a response.
 _ANSWER_HEADER = struct.Struct(">ii").unpack_from
 _ANSWER_HEADER_SIZE = 8
+
+# Headers of load balancers before the first request of a connection.
+_PROXIES_MAX = 16
 
 # Packets of a connection that was open before the capture at which its first response may begin.
 _PLACES_MAX = 64
@@ -132,9 +141,8 @@ class ProtocolDetection:
         for side in self.sides:
             side.is_whole = False
             side.is_early = True
-            side.notes.append(
-                ("midstream-start", None, "", "the connection was open before the capture began")
-            )
+            detail = "the connection was open before the capture began"
+            note(side.notes, "midstream-start", None, detail)
 
     def forget(self) -> None:
         """Let everything go, without waiting for a garbage collector; later bytes go nowhere."""
@@ -170,11 +178,11 @@ class ProtocolDetection:
             return True
         # Each of several load balancers in a row adds its own.
         while (header := read_proxy_header(side.search.pieces.buffer)) is not None:
-            if not header.size:
+            if not header.size or len(side.notes) >= _PROXIES_MAX:
                 side.is_begun = bool(side.count)
                 break
             side.pass_over(header.size)
-            side.notes.append(("proxy-header", None, "", header.text))
+            note(side.notes, "proxy-header", None, header.text)
             self._frame_queue.health.bytes.other += header.size
         return side.is_begun
 
@@ -396,11 +404,11 @@ class _Side:
         if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
             self.search.clear()
             id = "truncated-packet" if truncated else "gap"
-            self.notes.append((id, None, "", f"{count} bytes are missing"))
+            note(self.notes, id, None, f"{count} bytes are missing")
 
     def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
-        self.notes.append(conflict_finding(count))
+        note_conflict(self.notes, count)
 
     @property
     def port(self) -> int:

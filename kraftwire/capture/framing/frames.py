@@ -64,10 +64,21 @@ PACKED_FRAME_FREE = 3 * 1024 * 1024
 PACKED_FRAME_RATIO = 1
 
 
-def conflict_finding(count: int) -> CaptureFinding:
-    """Return the finding for bytes that came twice and differ."""
+# Findings that one frame may have; of those after them, only the first of each id is kept. A packed
+# capture may have millions that no frame ever shows.
+FINDINGS_MAX = 256
+
+
+def note(notes: list[CaptureFinding], id: str, offset: int | None, detail: str) -> None:
+    """Add a finding to those of the next frame, unless it has very many like it."""
+    if len(notes) < FINDINGS_MAX or all(other[0] != id for other in notes):
+        notes.append((id, offset, "", detail))
+
+
+def note_conflict(notes: list[CaptureFinding], count: int) -> None:
+    """Add the finding for bytes that came twice and differ."""
     detail = f"{count} bytes came twice and differ; which of them the receiver took is not known"
-    return "conflict", None, "", detail
+    note(notes, "conflict", None, detail)
 
 
 class Request:

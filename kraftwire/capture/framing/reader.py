@@ -12,7 +12,8 @@ from kraftwire.capture.framing.frames import (
     PackedFrame,
     Pairing,
     Request,
-    conflict_finding,
+    note,
+    note_conflict,
 )
 from kraftwire.capture.framing.search import (
     DATA,
@@ -226,11 +227,11 @@ class FrameReader:
         self._note(id, offset, f"{count} bytes are missing")
 
     def _note(self, id: str, offset: int | None, detail: str) -> None:
-        self.notes.append((id, offset, "", detail))
+        note(self.notes, id, offset, detail)
 
     def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ; the later ones are not decoded."""
-        self.notes.append(conflict_finding(count))
+        note_conflict(self.notes, count)
         self.pairing.health.undecoded_bytes += count
 
     def _new_search(self) -> RequestSearch | ResponseSearch:

@@ -57,6 +57,51 @@ def ensure_window(unpacked: int, packed: int) -> None:
         raise OSError("its dictionary takes too much memory for its size: unpack it beforehand")
 
 
+# How many packed bytes a decoder of a stream is fed at first, and how many times more each time.
+# A decoder copies what it does not use, and a file may consist of thousands of empty streams.
+_FED_FIRST = 1024
+_FED_RATIO = 4
+
+
+class _Feed:
+    """The packed bytes of a file, for decoders of one stream after the other.
+
+    `read` counts those that were read from the file.
+    """
+
+    def __init__(self, packed: Packed) -> None:
+        self.read = 0
+        self._packed = packed
+        self._block = b""
+        self._at = 0
+        self._size = _FED_FIRST
+
+    def begin(self, unused: bytes) -> None:
+        """Begin another stream, with what the one before has left."""
+        self._size = _FED_FIRST
+        self._at -= len(unused)
+        if self._at < 0:
+            self._block, self._at = unused + self._block[self._at + len(unused) :], 0
+
+    def take(self) -> bytes:
+        """Return the next bytes to be fed; none at the end."""
+        self.peek(1)
+        piece = self._block[self._at : self._at + self._size]
+        self._at += len(piece)
+        self._size = min(self._size * _FED_RATIO, CAPTURE_READ_BYTES)
+        return piece
+
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes, which stay; fewer than `size` at the end."""
+        while len(self._block) - self._at < size:
+            more = self._packed.read(CAPTURE_READ_BYTES)
+            if not more:
+                break
+            self.read += len(more)
+            self._block, self._at = self._block[self._at :] + more, 0
+        return self._block[self._at : self._at + size]
+
+
 class XzReader:
     """Unpacks the streams of an xz file.
 
@@ -64,13 +109,13 @@ class XzReader:
     """
 
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
-        self._packed = packed
+        self._feed = _Feed(packed)
         self._packed_size = packed_size
-        self._read = self._unpacked = 0
+        self._unpacked = 0
         self._is_large = False
         self._is_later = False
-        # Fed before anything came out, to begin again with; and what is to be fed next.
-        self._start = self._next = b""
+        # Fed to this stream before anything came out of the file, to begin again with.
+        self._start = bytearray()
         self._decoder = _decoder(WINDOW_BYTES_FREE)
 
     def read(self, size: int) -> bytes:
@@ -82,11 +127,9 @@ class XzReader:
         while True:
             if self._decoder.eof and not self._next_stream():
                 return b""
-            fresh, self._next = self._next, b""
+            fresh = self._feed.take() if self._decoder.needs_input else b""
             if not fresh and self._decoder.needs_input:
-                fresh = self._fill()
-                if not fresh:
-                    raise EOFError(_CUT)
+                raise EOFError(_CUT)
             try:
                 data = self._unpack(fresh, size)
             except lzma.LZMAError:
@@ -97,14 +140,14 @@ class XzReader:
                 self._is_later = False
                 self._unpacked += len(data)
                 if self._is_large:
-                    ensure_window(self._unpacked, max(self._read, self._packed_size))
+                    ensure_window(self._unpacked, max(self._feed.read, self._packed_size))
                 return data
 
     def close(self) -> None:
         """Do nothing: the caller owns the file."""
 
     def _unpack(self, fresh: bytes, size: int) -> bytes:
-        if not self._unpacked:
+        if not self._unpacked and not self._is_large:
             self._start += fresh
         try:
             return self._decoder.decompress(fresh, size)
@@ -115,20 +158,17 @@ class XzReader:
             raise OSError("it claims a dictionary that is too large: unpack it beforehand")
         self._is_large = True
         self._decoder = _decoder(WINDOW_BYTES_MAX)
-        fresh, self._start = self._start, b""
+        fresh = bytes(self._start)
+        self._start.clear()
         return self._unpack(fresh, size)
-
-    def _fill(self) -> bytes:
-        data = self._packed.read(CAPTURE_READ_BYTES) or b""
-        self._read += len(data)
-        return data
 
     def _next_stream(self) -> bool:
         """Begin the stream that follows the present one; returns whether there is one."""
-        self._next = self._decoder.unused_data or self._fill()
-        if not self._next:
+        self._feed.begin(self._decoder.unused_data)
+        if not self._feed.peek(1):
             return False
         self._is_later = True
+        self._start.clear()
         self._decoder = _decoder(WINDOW_BYTES_MAX if self._is_large else WINDOW_BYTES_FREE)
         return True
 
@@ -162,11 +202,10 @@ class ZstdReader:
     """
 
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
-        self._packed = packed
+        self._feed = _Feed(packed)
         self._packed_size = packed_size
-        self._read = self._unpacked = 0
+        self._unpacked = 0
         self._is_large = False
-        self._next = b""
         self._decoder = zstd.ZstdDecompressor()
         self._start_frame()
 
@@ -177,11 +216,9 @@ class ZstdReader:
         too much.
         """
         while not self._decoder.eof or self._start_frame():
-            fresh, self._next = self._next, b""
+            fresh = self._feed.take() if self._decoder.needs_input else b""
             if not fresh and self._decoder.needs_input:
-                fresh = self._fill()
-                if not fresh:
-                    raise EOFError("incomplete frame")
+                raise EOFError("incomplete frame")
             try:
                 data = self._decoder.decompress(fresh, min(size, _PIECE_SIZE))
             except zstd.ZstdError as error:
@@ -189,40 +226,29 @@ class ZstdReader:
             if data:
                 self._unpacked += len(data)
                 if self._is_large:
-                    ensure_window(self._unpacked, max(self._read, self._packed_size))
+                    ensure_window(self._unpacked, max(self._feed.read, self._packed_size))
                 return data
         return b""
 
     def close(self) -> None:
         """Do nothing: the caller owns the file."""
 
-    def _fill(self) -> bytes:
-        data = self._packed.read(CAPTURE_READ_BYTES) or b""
-        self._read += len(data)
-        return data
-
     def _start_frame(self) -> bool:
         """Prepare for the next frame; returns False if there is none.
 
         The decoder reports what is not a frame, or is cut within its header.
         """
-        head = self._decoder.unused_data if self._decoder.eof else b""
-        head = self._until(_DESCRIPTOR_END, head)
+        self._feed.begin(self._decoder.unused_data if self._decoder.eof else b"")
+        head = self._feed.peek(_DESCRIPTOR_END)
         if not head:
             return False
         if head.startswith(_MAGIC) and len(head) >= _DESCRIPTOR_END:
             size = _header_size(head[4])
-            head = self._until(size, head)
+            head = self._feed.peek(size)
             if len(head) >= size:
                 self._allow_window(_window_size(head))
         self._decoder = zstd.ZstdDecompressor()
-        self._next = head
         return True
-
-    def _until(self, size: int, head: bytes) -> bytes:
-        while len(head) < size and (data := self._fill()):
-            head += data
-        return head
 
     def _allow_window(self, window: int) -> None:
         if window > ZSTD_WINDOW_MAX:
@@ -254,7 +280,7 @@ class Bzip2Reader:
     """Unpacks the streams of a bzip2 file."""
 
     def __init__(self, packed: Packed) -> None:
-        self._packed = packed
+        self._feed = _Feed(packed)
         self._decoder = bz2.BZ2Decompressor()
         self._is_later = False
 
@@ -264,16 +290,14 @@ class Bzip2Reader:
         Raises: EOFError where the file is cut off, OSError where it is damaged.
         """
         while True:
-            fresh = b""
             if self._decoder.eof:
-                fresh = self._decoder.unused_data or self._fill()
-                if not fresh:
+                self._feed.begin(self._decoder.unused_data)
+                if not self._feed.peek(1):
                     return b""
                 self._decoder, self._is_later = bz2.BZ2Decompressor(), True
-            elif self._decoder.needs_input:
-                fresh = self._fill()
-                if not fresh:
-                    raise EOFError(_CUT)
+            fresh = self._feed.take() if self._decoder.needs_input else b""
+            if not fresh and self._decoder.needs_input:
+                raise EOFError(_CUT)
             try:
                 data = self._decoder.decompress(fresh, size)
             except OSError:
@@ -286,9 +310,6 @@ class Bzip2Reader:
 
     def close(self) -> None:
         """Do nothing: the caller owns the file."""
-
-    def _fill(self) -> bytes:
-        return self._packed.read(CAPTURE_READ_BYTES) or b""
 
 
 _LOCAL_HEADER = struct.Struct("<4sHHHHHIIIHH")

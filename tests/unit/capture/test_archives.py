@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import io
+import lzma
 import random
 import zipfile
 import zlib
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kraftwire.capture.packets.unpacking import PACKED, Unpacked, unpack, zstd
+from kraftwire.capture.packets.unpacking import PACKED, Unpacked, _Feed, unpack, zstd
 
 _DATA = random.Random(7).randbytes(40_000) * 3
 
@@ -127,3 +128,37 @@ def test_a_file_that_claims_much_is_read_in_pieces() -> None:
     """A gigabyte of zeros is a kilobyte packed: a read returns no more than it was asked for."""
     reader = _reader(_zip(("a", bytes(50_000_000))))
     assert len(reader.read(4096)) <= 4096
+
+
+_EMPTY = {
+    "xz": lzma.compress(b""),
+    "bzip2": bz2.compress(b""),
+    "zstd": zstd.compress(b""),
+    "zstd to skip": b"\x50\x2a\x4d\x18\0\0\0\0",
+}
+
+
+@pytest.mark.parametrize("name", _EMPTY)
+def test_thousands_of_empty_streams_cost_what_they_take(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is given little more than itself, and what is behind them comes out."""
+    full = lzma.compress(_DATA) if name == "xz" else bz2.compress(_DATA)
+    full = zstd.compress(_DATA) if name.startswith("zstd") else full
+    fed = 0
+
+    def counted(feed: _Feed) -> bytes:
+        nonlocal fed
+        fed += len(piece := take(feed))
+        return piece
+
+    take = _Feed.take
+    monkeypatch.setattr(_Feed, "take", counted)
+    packed = _EMPTY[name] * 3000 + full
+    reader = unpack(packed[:6], io.BytesIO(packed), len(packed))
+    parts = []
+    while part := reader.read(100_000):
+        parts.append(part)
+    assert b"".join(parts) == _DATA
+    assert fed <= 3000 * 1024 + 2 * len(packed)
+    assert len(getattr(reader, "_start", b"")) <= len(full)

@@ -76,3 +76,13 @@ def test_a_header_that_does_not_end_is_another_protocol(tmp_path: Path, data: by
     _, capture = decode_segments(tmp_path, Session().open().client(data).close().segments)
     assert capture.health.kafka_connections == 0
     assert capture.health.bytes.unaccounted == 0
+
+
+def test_a_connection_of_headers_alone_is_another_protocol(tmp_path: Path) -> None:
+    """Megabytes of them are a few kilobytes in a packed capture, and each would be remembered."""
+    session = Session().open().client(b"PROXY \r\n" * 100_000)
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert (frames, capture.health.other_connections) == ([], 1)
+    assert capture.connections.open == {}
+    session = Session().open().client(b"PROXY \r\n" * 16 + request(1)).server(response(1))
+    assert len(decode_segments(tmp_path, session.segments)[0]) == 2

@@ -10,7 +10,7 @@ import pytest
 from kraftwire.capture import capture as capture_module
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing import frames as frames_module
-from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
+from kraftwire.capture.framing.frames import CAPTURE_FINDINGS, FINDINGS_MAX
 from tests.support.captures import shared
 from tests.support.pcap_builder import (
     FIN,
@@ -289,6 +289,15 @@ def test_a_scan_of_ports_does_not_fill_memory(
     capture = Capture(str(tmp_path / "a.pcap"))
     assert [f.api_key for f in capture] == [3, 3]
     assert len(capture._flows) <= 2 * (50 + 10)
+
+
+def test_a_frame_has_no_more_findings_than_people_read(tmp_path: Path) -> None:
+    """A capture may consist of gaps, each a few bytes where it is packed; all are counted."""
+    session = Session().open().client(request(1, bytes(8000)), mss=20)
+    frames, capture = decode_segments(tmp_path, session.server(response(1)).segments, snap=70)
+    assert capture.health.gaps > FINDINGS_MAX
+    assert len(frames[0].findings) == FINDINGS_MAX
+    assert sum(size for _, size in frames[0].missing) == capture.health.missing_bytes
 
 
 def test_every_finding_is_documented(tmp_path: Path) -> None:
