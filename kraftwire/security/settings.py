@@ -114,6 +114,10 @@ class Properties:
         entry = self._entry(key, mechanism)
         return (entry.value.strip() or None) if entry else None
 
+    def password(self, key: str) -> str | None:
+        """Return a password, which may be empty; None if the key is absent."""
+        return (self.get(key) or "") if self.has(key) else None
+
     def has(self, key: str) -> bool:
         """Return whether a key is present, even if it is empty."""
         return self._entry(key) is not None

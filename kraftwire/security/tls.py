@@ -8,7 +8,6 @@ Source: SEC-T10 to SEC-T14, SEC-T21; Kafka's `DefaultSslEngineFactory`.
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import ssl
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kraftwire.errors import UsageError
+from kraftwire.security.pem import KEY, pem_block
 from kraftwire.security.settings import SSL, Properties, SecuritySettings
 from kraftwire.security.stores import KeyEntry, read_key, read_roots
 
@@ -45,6 +45,8 @@ _CLIENT_AUTHS = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+# OpenSSL's reasons for a key that is not the certificate's; the last one, if they differ in kind.
+_MISMATCHES = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 _ENDPOINT = "ssl.endpoint.identification.algorithm"
 
 
@@ -250,22 +252,17 @@ def _trust(context: ssl.SSLContext, properties: Properties, roots: tuple[bytes, 
 
 def _show(context: ssl.SSLContext, entry: KeyEntry) -> None:
     """Give a context a key and its chain. Raises: UsageError if they do not belong together."""
-    text = _pem("PRIVATE KEY", entry.key)
-    text += b"".join(_pem("CERTIFICATE", each) for each in entry.chain)
+    text = pem_block(KEY, entry.key)
+    text += "".join(pem_block("CERTIFICATE", each) for each in entry.chain)
     try:
-        with _private_file(text) as path:
+        with _private_file(text.encode()) as path:
             context.load_cert_chain(path)
     except ssl.SSLError as error:
-        if "KEY_VALUES_MISMATCH" in str(error) or "KEY_TYPE_MISMATCH" in str(error):
+        if error.reason in _MISMATCHES:
             problem = "the private key does not belong to the certificate"
         else:
             problem = f"key or certificate cannot be used: {_reason(error)}"
         raise UsageError(f"{entry.place}: {problem}") from error
-
-
-def _pem(label: str, der: bytes) -> bytes:
-    body = base64.encodebytes(der).decode()
-    return f"-----BEGIN {label}-----\n{body}-----END {label}-----\n".encode()
 
 
 @contextmanager

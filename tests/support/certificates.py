@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import ipaddress
 import ssl
@@ -112,13 +113,26 @@ def pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(form.Encoding.PEM).decode()
 
 
+def trusted_pem(certificate: x509.Certificate) -> str:
+    """A certificate as openssl writes it with what it is trusted for, here for everything."""
+    body = base64.encodebytes(der(certificate) + bytes.fromhex("3000")).decode()
+    label = "TRUSTED CERTIFICATE"
+    return f"-----BEGIN {label}-----\n{body}-----END {label}-----\n"
+
+
 def der(certificate: x509.Certificate) -> bytes:
     """A certificate in DER."""
     return certificate.public_bytes(form.Encoding.DER)
 
 
 def trust_pkcs12(*certificates: x509.Certificate, password: str = PASSWORD) -> bytes:
-    """Certificates alone as a PKCS12 store."""
+    """Certificates alone as a PKCS12 store, marked as trusted, as keytool does."""
+    named = [pkcs12.PKCS12Certificate(each, b"%d" % at) for at, each in enumerate(certificates)]
+    return pkcs12.serialize_java_truststore(named, _encryption(password))
+
+
+def unmarked_pkcs12(*certificates: x509.Certificate, password: str = PASSWORD) -> bytes:
+    """Certificates alone as a PKCS12 store, as openssl makes it with -nokeys."""
     return pkcs12.serialize_key_and_certificates(
         None, None, None, certificates, _encryption(password)
     )

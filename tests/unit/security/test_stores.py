@@ -10,8 +10,10 @@ import pytest
 
 from kraftwire.errors import UsageError
 from kraftwire.properties import parse_properties
-from kraftwire.security.jks import JksError, read_jks
+from kraftwire.security.jks import read_jks
+from kraftwire.security.password_encryption import open_key
 from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.store_entries import StoreError
 from kraftwire.security.stores import certificate_facts, read_key, read_roots
 from kraftwire.security.tls import TlsContext, client_tls
 from tests.support.certificates import (
@@ -24,6 +26,8 @@ from tests.support.certificates import (
     jks,
     pem,
     trust_pkcs12,
+    trusted_pem,
+    unmarked_pkcs12,
 )
 
 Load = Callable[..., TlsContext]
@@ -41,7 +45,7 @@ def _properties(folder: Path, text: str) -> Properties:
 def folder(tmp_path: Path) -> Path:
     """A folder with the same key and the same authority in every kind of store."""
     node, ca = identity(), authority().certificate
-    files = {
+    files: dict[str, str | bytes] = {
         "all.pem": f"some text\n{node.key_pem()}{node.chain_pem}",
         "locked.pem": f"{node.key_pem(KEY_PASSWORD)}{node.chain_pem}",
         "ca.pem": f"# the authority\n{pem(ca)}",
@@ -50,6 +54,11 @@ def folder(tmp_path: Path) -> Path:
         "node.jks": jks(keys=[("node", node, KEY_PASSWORD)]),
         "old.jks": jks(keys=[("node", node, PASSWORD)], version=1),
         "ca.jks": jks(trusted=[("ca", ca)]),
+        "unmarked.p12": unmarked_pkcs12(ca),
+        "x509.pem": pem(ca).replace(" CERT", " X509 CERT"),
+        "trusted.pem": trusted_pem(ca),
+        "order.pem": node.key_pem() + pem(ca) + pem(node.certificate),
+        "empty.jks": jks(keys=[("node", node, "")], password=""),
         "other.txt": "nothing",
     }
     for name, content in files.items():
@@ -78,6 +87,7 @@ KEY_STORES = {
         f"ssl.keystore.location=DIR/node.jks\nssl.keystore.password={PASSWORD}\n"
         f"ssl.key.password={KEY_PASSWORD}"
     ),
+    "an empty password": "ssl.keystore.location=DIR/empty.jks\nssl.keystore.password=",
     "JKS of version 1, called PKCS12": (
         f"ssl.keystore.type=PKCS12\nssl.keystore.location=DIR/old.jks\n"
         f"ssl.keystore.password={PASSWORD}"
@@ -118,6 +128,8 @@ TRUST_STORES = {
     "PKCS12": f"ssl.truststore.location=DIR/ca.p12\nssl.truststore.password={PASSWORD}",
     "JKS": f"ssl.truststore.location=DIR/ca.jks\nssl.truststore.password={PASSWORD}",
     "JKS, unchecked": "ssl.truststore.location=DIR/ca.jks",
+    "PEM of older tools": "ssl.truststore.type=PEM\nssl.truststore.location=DIR/x509.pem",
+    "PEM with its uses": "ssl.truststore.type=PEM\nssl.truststore.location=DIR/trusted.pem",
 }
 
 
@@ -137,12 +149,10 @@ def test_without_a_trust_store_the_systems_authorities_count(folder: Path) -> No
 
 
 def test_the_certificate_of_a_key_is_trusted_too(folder: Path) -> None:
-    """Java's trust manager takes it from a store with a key."""
+    """Java's trust manager takes it from a store with a key, and not those that issued it."""
     for name in ("node.jks", "node.p12"):
         text = f"ssl.truststore.location=DIR/{name}\nssl.truststore.password={PASSWORD}"
-        found = read_roots(_properties(folder, text))
-        assert found is not None
-        assert found[0] == der(identity().certificate)
+        assert read_roots(_properties(folder, text)) == (der(identity().certificate),)
 
 
 def test_a_chain_goes_from_the_key_to_the_authority(folder: Path) -> None:
@@ -232,6 +242,25 @@ WRONG = {
         "client.properties:2: ssl.truststore.location: a PKCS12 store needs "
         "ssl.truststore.password",
     ),
+    "certificates that Java does not count": (
+        f"ssl.truststore.location=DIR/unmarked.p12\nssl.truststore.password={PASSWORD}",
+        "client.properties:2: ssl.truststore.location: DIR/unmarked.p12 has no trusted "
+        "certificates: Java counts those that keytool -importcert has added",
+    ),
+    "an empty password of a PKCS12 that has another": (
+        "ssl.keystore.location=DIR/node.p12\nssl.keystore.password=",
+        "client.properties:3: ssl.keystore.password: DIR/node.p12: the password is wrong",
+    ),
+    "another password of a key in PKCS12": (
+        f"ssl.keystore.location=DIR/node.p12\nssl.keystore.password={PASSWORD}\n"
+        "ssl.key.password=wrong-one",
+        "client.properties:4: ssl.key.password: DIR/node.p12: the key's password is wrong",
+    ),
+    "a chain that begins with the authority": (
+        "ssl.keystore.type=PEM\nssl.keystore.location=DIR/order.pem",
+        "client.properties:3: ssl.keystore.location: certificate 1 (CN=Test CA) is issued by "
+        "CN=Test CA, and certificate 2 is CN=node: the certificate of the key has to come first",
+    ),
     "a chain without a key": (
         "ssl.keystore.type=PEM\nssl.keystore.certificate.chain=x",
         "client.properties:3: ssl.keystore.certificate.chain: ssl.keystore.key is missing",
@@ -317,9 +346,9 @@ def test_nothing_shows_a_key(folder: Path) -> None:
 def test_a_damaged_jks_store_is_an_error_and_nothing_else(cut: int) -> None:
     """Without a password nothing else would notice."""
     data = jks(keys=[("node", identity(), PASSWORD)])
-    with pytest.raises(JksError):
+    with pytest.raises(StoreError):
         read_jks(data[:cut], None)
-    with pytest.raises(JksError, match="the password is wrong, or the file is damaged"):
+    with pytest.raises(StoreError, match="the password is wrong, or the file is damaged"):
         read_jks(data[:cut], PASSWORD)
 
 
@@ -328,13 +357,13 @@ def test_any_flipped_byte_of_a_jks_store_is_noticed() -> None:
     data = jks(keys=[("node", identity(), PASSWORD)], trusted=[("ca", authority().certificate)])
     for at in range(0, len(data), 7):
         flipped = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
-        with pytest.raises(JksError):
+        with pytest.raises(StoreError):
             read_jks(flipped, PASSWORD)
         try:
             for entry in read_jks(flipped, None):
                 if entry.hidden_key is not None:
-                    entry.key(PASSWORD)
-        except JksError:
+                    open_key(entry.hidden_key, PASSWORD)
+        except StoreError:
             pass
 
 
