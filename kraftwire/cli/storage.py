@@ -174,7 +174,11 @@ def _users(arguments: tuple[str, ...]) -> tuple[UserScramCredentialRecord, ...]:
     from kraftwire.security.scram_argument import parse_scram_argument
 
     salts = (salt_of(secrets.token_bytes(SALT_RANDOM_BYTES)) for _ in arguments)
-    return tuple(map(parse_scram_argument, arguments, salts))
+    try:
+        return tuple(map(parse_scram_argument, arguments, salts))
+    except UsageError as error:
+        # kafka-storage's code is 1, but here the command line alone is wrong.
+        raise click.UsageError(f"{error}.") from error
 
 
 def _request(options: _Options) -> FormatRequest:

@@ -79,6 +79,8 @@ def _error(cluster: Cluster, change: _Change) -> _Error | None:
         text = f"{change.mechanism} is no mechanism of SCRAM"
         return _Error(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
     if isinstance(change, ScramCredentialUpsertion):
+        if not change.salted_password:
+            return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the salted password is empty")
         if ITERATIONS_MIN <= change.iterations <= STORED_ITERATIONS_MAX:
             return None
         allowed = f"expected {ITERATIONS_MIN} to {STORED_ITERATIONS_MAX}"

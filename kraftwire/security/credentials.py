@@ -64,12 +64,14 @@ def check_module(entry: JaasEntry, mechanism: str) -> None:
 def password_credentials(entry: JaasEntry, mechanism: str) -> PasswordCredentials:
     """Return who logs in by PLAIN or SCRAM, from the options `username` and `password`.
 
-    Raises: JaasError for another module, or if an option is missing.
+    Raises: JaasError for another module, or if an option is missing or empty.
     """
     check_module(entry, mechanism)
     for option in ("username", "password"):
         if option not in entry.options:
             raise JaasError(f"{entry.name}: option {option} is missing")
+        if not entry.options[option]:
+            raise JaasError(f"{entry.name}: option {option} is empty, and nobody can log in so")
     is_token = entry.options.get("tokenauth", "").lower() == "true" and mechanism != PLAIN
     return PasswordCredentials(entry.options["username"], entry.options["password"], is_token)
 

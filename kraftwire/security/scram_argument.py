@@ -41,9 +41,13 @@ def parse_scram_argument(text: str, salt: bytes) -> UserScramCredentialRecord:
         salt = _decoded("salt", values["salt"])
     iterations = _iterations(values.get("iterations", str(ITERATIONS_DEFAULT)))
     if "password" in values:
+        if not values["password"]:
+            raise UsageError("--add-scram: password is empty: anybody could log in")
         salted = salted_password(mechanism, values["password"], salt, iterations)
     elif "saltedpassword" in values and "salt" in values:
         salted = _decoded("saltedpassword", values["saltedpassword"])
+        if not salted:
+            raise UsageError("--add-scram: saltedpassword is empty")
     else:
         raise UsageError("--add-scram: expected password, or saltedpassword and salt")
     credential = ScramCredential.of(mechanism, salted, salt, iterations)

@@ -235,7 +235,9 @@ def test_users_for_scram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     code, _, err = _format(capsys, _config(tmp_path, _STATIC), "-S", user, "-r", "3.4-IV0")
     assert (code, "SCRAM is only supported in" in err) == (1, True)
     code, _, err = _format(capsys, _config(tmp_path, _STATIC), "-S", user.replace("name", "x"))
-    assert (code, "hunter2" in err) == (1, False)
+    assert (code, "hunter2" in err) == (2, False)
+    code, _, err = _format(capsys, _config(tmp_path, _STATIC), "-S", user.replace("hunter2", ""))
+    assert (code, "password is empty" in err) == (2, True)
     code, out, _ = _format(capsys, _config(tmp_path, _STATIC), "-S", user)
     assert code == 0
     assert "UserScramCredentialRecord(name='alice', mechanism=1, [hidden], iterations=4096)" in out

@@ -92,6 +92,10 @@ def test_a_user_is_removed_for_one_mechanism() -> None:
     ("change", "code"),
     [
         (password(""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (
+            ScramCredentialUpsertion(name="a", mechanism=SHA_256, iterations=4096, salt=SALT),
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+        ),
         (gone("", 9), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (password("a", 0), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
         (gone("a", 3), ErrorCode.UNSUPPORTED_SASL_MECHANISM),

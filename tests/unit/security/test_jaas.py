@@ -157,8 +157,9 @@ def test_credentials() -> None:
     for mechanism, text in others.items():
         with pytest.raises(JaasError, match=text):
             password_credentials(entry, mechanism)
-    with pytest.raises(JaasError, match="option password is missing"):
-        password_credentials(parse_entry(f"{MODULE} required username=a;"), PLAIN)
+    for password, problem in ("", "is missing"), ('password=""', "is empty, and nobody"):
+        with pytest.raises(JaasError, match=f"option password {problem}"):
+            password_credentials(parse_entry(f"{MODULE} required username=a {password};"), PLAIN)
     scram = MODULE.replace("plain.Plain", "scram.Scram")
     token = parse_entry(f"{scram} required username=a password=b tokenauth=TRUE;")
     assert password_credentials(token, SCRAM_SHA_512).is_token
