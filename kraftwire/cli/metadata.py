@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,7 +89,7 @@ def show(
     Exit code: 0 if the state is complete, 3 if records before it are missing or
     could not be applied, 1 if nothing can be read, 2 for wrong usage.
     """
-    from kraftwire.inspect.metadata import state_to_json, summary_lines, write_state
+    from kraftwire.inspect.metadata import state_to_json, summary_lines, write_subject
     from kraftwire.story.metadata.rows import SUBJECTS, rows
 
     paths, chosen = _split(arguments)
@@ -101,15 +102,21 @@ def show(
     else:
         state = _files(paths, at)
     source = bootstrap_controller or ", ".join(paths)
+
+    def lines(subject: str) -> None:
+        found = rows(state, [subject])
+        while some := [json.dumps(row.to_json()) for row in islice(found, _LINES_AT_ONCE)]:
+            put(*some)
+
+    def tables(subject: str) -> None:
+        write_subject(state, subject, sys.stdout, is_all=not chosen)
+
     if as_json:
         put(json.dumps(state_to_json(state, source)))
-        found = rows(state, subjects)
-        while lines := [json.dumps(row.to_json()) for row in islice(found, _LINES_AT_ONCE)]:
-            put(*lines)
     else:
         put(*summary_lines(state, source), "")
-        write_state(state, subjects, sys.stdout, is_all=not chosen)
-    return 0 if state.is_complete else _INCOMPLETE
+    is_whole = _each(subjects, lines if as_json else tables)
+    return 1 if not is_whole else 0 if state.is_complete else _INCOMPLETE
 
 
 @metadata.command(context_settings=_CONTEXT)
@@ -143,18 +150,37 @@ def diff(
         say(f"kraftwire metadata: {error}")
         return _TROUBLE
     count = 0
-    for subject in [each for each in SUBJECTS if each in subjects or not subjects]:
+
+    def compare(subject: str) -> None:
+        nonlocal count
         for change in differences(*(rows(state, [subject]) for state in states)):
             count += 1
             if not quiet:
                 put(json.dumps(change.to_json()) if as_json else change_line(change))
+
+    is_whole = _each([each for each in SUBJECTS if each in subjects or not subjects], compare)
     incomplete = [each for each in zip(states, (first, second), strict=True)
                   if not each[0].is_complete]
     for state, name in incomplete:
         say(*(f"kraftwire metadata: {line}" for line in summary_lines(state, name)))
-    if incomplete:
+    if incomplete or not is_whole:
         return _TROUBLE
     return _DIFFERENT if count else _SAME
+
+
+def _each(subjects: Iterable[str], act: Callable[[str], None]) -> bool:
+    """Act on subjects one by one; returns whether all went well. By a fault of this software none
+    is lost but its own."""
+    faults = []
+    for subject in subjects:
+        try:
+            act(subject)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the line that follows names any
+            faults.append(f"{subject} cannot be shown: {type(error).__name__}: {error}")
+    say(*(f"kraftwire metadata: {fault}" for fault in faults))
+    return not faults
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from kraftwire.printable import printable
 
@@ -42,6 +43,22 @@ def utc_text(milliseconds: int) -> str:
     except OverflowError:
         return str(milliseconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def double_text(value: float | str) -> str:
+    """Return a float64 as Java's `Double.toString` and so Kafka's tools print it; one that is no
+    number in JSON comes as the text that stands for it there."""
+    value = float(value)
+    if not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if not value or 1e-3 <= abs(value) < 1e7:
+        plain = f"{Decimal(repr(value)):f}"
+        return plain if "." in plain else f"{plain}.0"
+    # The shortest digits that give the value back, but two of them at least.
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+    if "." not in mantissa:
+        mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa}E{int(exponent)}"
 
 
 def duration_text(seconds: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TextIO
 
-from kraftwire.decode.text import count_text, ids_text, listed, utc_text
+from kraftwire.decode.text import count_text, double_text, ids_text, listed, utc_text
 from kraftwire.inspect.stories.text import write_lines
 from kraftwire.inspect.tables import Table, width_of, write_table
 from kraftwire.story.metadata.differences import Change
@@ -63,21 +63,18 @@ def state_to_json(state: LogState, source: str) -> _Data:
     }
 
 
-def write_state(
-    state: LogState, subjects: Sequence[str], stream: TextIO, *, is_all: bool
-) -> None:
-    """Write the tables of some subjects; with `is_all` the first rows of each."""
-    for subject in subjects:
-        tables = [begin() for begin in _TABLES[subject]]
-        for row in rows(state, [subject]):
-            for each in tables:
-                each.add(row)
-        for number, each in enumerate(tables):
-            table = each.finish()
-            if table.rows:
-                write_table(table, stream, width_of(stream), rows_max=_ROWS_MAX if is_all else None)
-            elif not is_all and number == 0:
-                write_lines(stream, [f"{table.title}: none", ""])
+def write_subject(state: LogState, subject: str, stream: TextIO, *, is_all: bool) -> None:
+    """Write the tables of a subject; with `is_all` the first rows of each."""
+    tables = [begin() for begin in _TABLES[subject]]
+    for row in rows(state, [subject]):
+        for each in tables:
+            each.add(row)
+    for number, each in enumerate(tables):
+        table = each.finish()
+        if table.rows:
+            write_table(table, stream, width_of(stream), rows_max=_ROWS_MAX if is_all else None)
+        elif not is_all and number == 0:
+            write_lines(stream, [f"{table.title}: none", ""])
 
 
 def change_line(change: Change) -> str:
@@ -284,7 +281,7 @@ _TABLES: dict[str, tuple[_Begin, ...]] = {
     "quotas": (
         _Kind(
             Table("Quotas", ("of", "key", "value"), right=(2,), lists=(0,)),
-            lambda row: (quota_entity(row.data), row.data["key"], f"{row.data['value']:.12g}"),
+            lambda row: (quota_entity(row.data), row.data["key"], double_text(row.data["value"])),
         ),
     ),
     "users": (

@@ -9,7 +9,7 @@ from typing import Any
 
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
-from kraftwire.decode.text import count_text, listed, with_remarks
+from kraftwire.decode.text import count_text, double_text, listed, with_remarks
 from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
@@ -154,7 +154,7 @@ def _acl(record: Any) -> str:
 
 def _quota(record: Any) -> str:
     entity = listed(f"{e.entity_type} {e.entity_name or '(default)'}" for e in record.entity)
-    value = " is removed" if record.remove else f"={record.value:.12g}"
+    value = " is removed" if record.remove else f"={double_text(record.value)}"
     return f"{entity} {record.key}{value}"
 
 

@@ -19,6 +19,7 @@ from kraftwire.spark.logs import LogOptions, decode_tables, plan
 from kraftwire.spark.tables import TABLES
 from tests.hostile.test_bombs import _RECORD, _batch
 from tests.spark.logs.log_files import FILES, GOLDEN, damaged, user_segment
+from tests.support.odd_metadata import odd_log
 from tests.unit.records.test_legacy import message
 
 SEED = 20_11
@@ -110,6 +111,23 @@ def test_internal_topics_have_meanings() -> None:
         "__cluster_metadata"
     ]
     assert "OffsetCommit" in topics["__consumer_offsets"]
+
+
+def test_metadata_records_of_any_values_have_rows(tmp_path: Path) -> None:
+    """With JSON that is JSON, also for numbers that have none there."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    path = folder / f"{0:020}.log"
+    for seed in range(30):
+        path.write_bytes(odd_log(seed, 60))
+        found = rows(decode_tables(path)["metadata_records"])
+        assert len(found) >= 60
+        for row in found:
+            json.loads(row["data"], parse_constant=refuse)
 
 
 def test_secrets_are_hidden(tmp_path: Path) -> None:

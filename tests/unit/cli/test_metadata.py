@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,35 @@ def test_diff_has_the_exit_codes_of_diff(
     code, _, err = run(capsys, "diff", folder, tmp_path / "nowhere")
     assert code == 2
     assert "no such file" in err
+
+
+def test_quotas_are_shown_as_kafka_prints_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka takes numbers that are none from any client; the tables after them are shown, too."""
+    texts = {
+        "plain": (1000.0, "1000.0"), "nan": (math.nan, "NaN"), "inf": (math.inf, "Infinity"),
+        "low": (-math.inf, "-Infinity"), "tiny": (5e-324, "4.9E-324"), "huge": (1.7e308, "1.7E308"),
+        "zero": (-0.0, "-0.0"), "share": (12.5, "12.5"),
+    }  # fmt: skip
+    quotas = [
+        ClientQuotaRecord(
+            entity=[EntityData(entity_type="user", entity_name=name)], key="rate", value=value
+        )
+        for name, (value, _) in texts.items()
+    ]
+    folder = tmp_path / "__cluster_metadata-0"
+    write_segment(folder, [*SOUND, *quotas, ProducerIdsRecord(next_producer_id=7)])
+    code, out, _ = run(capsys, "show", folder)
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    for name, (_, text) in texts.items():
+        assert ["user", name, "rate", text] in [line[:4] for line in lines]
+    assert "Producer ids" in out
+    code, out, _ = run(capsys, "show", folder, "--json", "quotas")
+    assert [json.loads(line)["data"]["value"] for line in out.splitlines()[2:4]] == [
+        "Infinity", "-Infinity",
+    ]  # fmt: skip
+    assert run(capsys, "diff", folder, folder)[:2] == (0, "")
+    assert cli.main(["story", "raft", str(folder)]) == 0
+    assert "user nan rate=NaN" in capsys.readouterr().out

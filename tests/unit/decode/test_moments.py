@@ -1,10 +1,10 @@
-"""Durations and moments, as people read them."""
+"""Durations, moments and numbers, as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from kraftwire.decode.text import duration_text, moment_text
+from kraftwire.decode.text import double_text, duration_text, moment_text
 
 _START = 1_760_000_000.0  # 2025-10-09T08:53:20Z
 _DAY = 86_400
@@ -38,3 +38,20 @@ def test_a_moment_of_a_long_story_can_be_found_elsewhere() -> None:
     """Logs of brokers have the time of day, and no seconds since our start."""
     found = moment_text(_START + 4 * _DAY + 0.25, _START, _START + 5 * _DAY)
     assert found == "+345600.250 2025-10-13T08:53:20Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (1000.0, "1000.0"), (0.1, "0.1"),
+        (0.001, "0.001"), (9.999e-4, "9.999E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
+        (12345678.0, "1.2345678E7"), (-1e-5, "-1.0E-5"), (5e-324, "4.9E-324"), (1e21, "1.0E21"),
+        (2.2250738585072014e-308, "2.2250738585072014E-308"), (42485600.0, "4.24856E7"),
+        (1.7976931348623157e308, "1.7976931348623157E308"), (123456789.125, "1.23456789125E8"),
+        (float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"),
+        ("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity"),
+    ],
+)  # fmt: skip
+def test_numbers_look_as_java_prints_them(value: float | str, text: str) -> None:
+    """Taken from `Double.toString`."""
+    assert double_text(value) == text
