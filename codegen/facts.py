@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codegen.defaults import default_of
+from codegen.names import json_name
 from codegen.schema import NO_VERSIONS, Field, Message, Versions
 
 
@@ -41,6 +42,7 @@ def _field_fact(field: Field, message: Message) -> str:
         repr(_pair(field.flexible or NO_VERSIONS) if own_flexible else None),
         repr(field.entity_type),
         repr(field.about),
+        *(repr(json_name(name)) for name in field.former),
     ]
     return f"({', '.join(values)})"
 

@@ -31,6 +31,7 @@ _FIELD_KEYS: dict[str, tuple[type, ...]] = {
     "taggedVersions": (str,), "tag": (int, str), "flexibleVersions": (str,),
     "default": (str, int, float, bool, type(None)), "ignorable": (bool,), "mapKey": (bool,),
     "entityType": (str,), "about": (str,), "fields": (list,), "zeroCopy": (bool,),
+    "formerNames": (list,),
 }  # fmt: skip
 _JSON_WORDS = {
     str: "a string", int: "an integer", float: "a number", bool: "true or false",
@@ -184,6 +185,7 @@ class _Loader:
             entity_type=data.get("entityType", ""),
             flexible=self.versions(data, "flexibleVersions", path, self.flexible),
             own_flexible="flexibleVersions" in data,
+            former=tuple(data.get("formerNames", ())),
             about=data.get("about", ""),
             line=data.line,
             tag_line=data.line_of("tag"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from codegen.codec import CodecPlan, plan_codecs
 from codegen.defaults import default_of, is_optional_struct
 from codegen.facts import facts_of
+from codegen.names import snake
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED, VARIABLE
 
@@ -23,6 +24,7 @@ class AttributePlan:
     parameter_default: str
     assigned: str
     note: str
+    former: list[str]
 
 
 @dataclass
@@ -40,7 +42,8 @@ class StructPlan:
     def helpers(self) -> set[str]:
         """The names that it needs from kraftwire.wire."""
         defaults = {attribute.parameter_default for attribute in self.attributes}
-        return self.codec.helpers | defaults & {"EMPTY", "ZERO_UUID"}
+        several = {"one_of" for attribute in self.attributes if attribute.former}
+        return self.codec.helpers | several | defaults & {"EMPTY", "ZERO_UUID"}
 
 
 @dataclass
@@ -102,7 +105,7 @@ def _struct(struct: Struct, codec: CodecPlan, message: Message) -> StructPlan:
         name=struct.name,
         about=_docstring(struct.about) or f"Struct of {message.name}.",
         slots=_wrap([*(each.attribute for each in struct.fields), "unknown_tagged_fields"], 8),
-        attributes=[_attribute(each) for each in struct.fields],
+        attributes=[_attribute(each, struct) for each in struct.fields],
         codec=codec,
         is_root=struct is message.root,
     )
@@ -117,16 +120,24 @@ def _docstring(text: str) -> str:
     return _sentence(text).replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _attribute(field: Field) -> AttributePlan:
+def _attribute(field: Field, struct: Struct) -> AttributePlan:
     name = field.attribute
     default = default_of(field)
     is_mutable = default == "[]" or default.endswith("()")
+    # A name that another field has by now means that one.
+    taken = {each.attribute for each in struct.fields}
+    former = [each for each in map(snake, field.former) if each not in taken]
+    assigned = f"{default} if {name} is EMPTY else {name}" if is_mutable else name
+    if former:
+        given = ", ".join(f"{each}={each}" for each in (name, *former))
+        assigned = f"one_of({default}, {given})"
     return AttributePlan(
         name=name,
         annotation=_annotation(field),
-        parameter_default="EMPTY" if is_mutable else default,
-        assigned=f"{default} if {name} is EMPTY else {name}" if is_mutable else name,
+        parameter_default="EMPTY" if is_mutable or former else default,
+        assigned=assigned,
         note=_note(field),
+        former=former,
     )
 
 

@@ -30,6 +30,10 @@ class Versions:
             return f"{self.low}+"
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
+    def overlaps(self, other: Versions) -> bool:
+        """Whether some version lies in both ranges."""
+        return max(self.low, other.low) <= min(self.high, other.high)
+
     def within(self, other: Versions) -> bool:
         """Whether every version of this range lies in the other."""
         return not self or (other.low <= self.low and self.high <= other.high)
@@ -40,7 +44,10 @@ NO_VERSIONS = Versions(0, -1)
 
 @dataclass
 class Field:
-    """A field of a struct; `type` is the element's type where `is_array`."""
+    """A field of a struct; `type` is the element's type where `is_array`.
+
+    `former` are the names that older releases of Kafka have for it.
+    """
 
     name: str
     type: str
@@ -56,6 +63,7 @@ class Field:
     entity_type: str
     flexible: Versions
     own_flexible: bool
+    former: tuple[str, ...]
     about: str
     struct: Struct | None = None
     line: int = 0

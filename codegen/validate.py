@@ -7,6 +7,7 @@ that kraftwire's code relies on. `RULES` is the list; `codegen/README.md` explai
 from __future__ import annotations
 
 import base64
+import itertools
 import keyword
 import math
 import re
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from codegen.defaults import default_of
 from codegen.errors import SchemaError
+from codegen.names import snake
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED
 
@@ -52,7 +54,11 @@ MESSAGE_RULES: dict[str, MessageRule] = {
 }
 
 FIELD_RULES: dict[str, FieldRule] = {
-    "F1": lambda m, s, f: "" if _NAME.fullmatch(f.name.capitalize()) else "the name is not a word",
+    "F1": lambda m, s, f: (
+        ""
+        if all(_NAME.fullmatch(str(name).capitalize()) for name in (f.name, *f.former))
+        else "the name is not a word"
+    ),
     "F2": lambda m, s, f: (
         "" if f.tagged.within(f.versions) else f"taggedVersions {f.tagged} exceed {f.versions}"
     ),
@@ -86,7 +92,7 @@ FIELD_RULES: dict[str, FieldRule] = {
     ),
     "F11": lambda m, s, f: (
         f"attribute {f.attribute!r} is taken by the generated class"
-        if f.attribute in _TAKEN_ATTRIBUTES
+        if not _TAKEN_ATTRIBUTES.isdisjoint((f.attribute, *map(snake, f.former)))
         else ""
     ),
     "F12": lambda m, s, f: (
@@ -96,7 +102,7 @@ FIELD_RULES: dict[str, FieldRule] = {
     ),
 }
 
-RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3", "S4")
+RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3", "S4", "S5")
 
 
 def validate(message: Message) -> None:
@@ -140,10 +146,19 @@ def _struct_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
         tags[field.tag] = field.name
     if not _NAME.fullmatch(struct.name) or _is_taken(struct.name):
         yield "S4", f"struct name {struct.name!r} is not CamelCase, or taken", struct.line
+    yield from _former_problems(struct)
     missing = [tag for tag in range(len(tags) - (-1 in tags)) if tag not in tags]
     if missing:
         line = next(field.tag_line for field in struct.fields if field.tag > missing[0])
         yield "S3", f"tags must be 0, 1, 2 ... without a hole; {missing[0]} is missing", line
+
+
+def _former_problems(struct: Struct) -> Iterator[tuple[str, str, int]]:
+    for field, other in itertools.permutations(struct.fields, 2):
+        both = {other.name, *other.former} & {*field.former}
+        if both and field.versions.overlaps(other.versions):
+            name = min(both)
+            yield "S5", f"former name {name} of {field.name} is also {other.name}'s", field.line
 
 
 def _is_taken(name: str) -> bool:

@@ -37,12 +37,14 @@ class FieldFacts(_Facts):
     """One field of a struct.
 
     `type` is a primitive of the schema language or a struct's name, of the element where
-    `is_array`; `default` is a Python value of the field's own type.
+    `is_array`; `default` is a Python value of the field's own type; `former_names` are those that
+    older releases of Kafka have for it.
     """
 
     __slots__ = (
         "name", "attribute", "type", "is_array", "struct", "versions", "nullable", "tagged", "tag",
         "default", "is_ignorable", "is_map_key", "flexible", "entity_type", "about",
+        "former_names",
     )  # fmt: skip
     name: str
     attribute: str
@@ -59,6 +61,7 @@ class FieldFacts(_Facts):
     flexible: Versions
     entity_type: str
     about: str
+    former_names: tuple[str, ...]
 
     @property
     def type_text(self) -> str:
@@ -78,6 +81,14 @@ class StructFacts(_Facts):
     name: str
     fields: tuple[FieldFacts, ...]
     cls: Any
+
+    def names_of(self, field: FieldFacts, version: int) -> tuple[str, ...]:
+        """The names of one of its fields in a version: its own, and former ones.
+
+        A name that another field of the version has by now means that one.
+        """
+        taken = {each.name for each in self.fields if version in each.versions}
+        return (field.name, *(name for name in field.former_names if name not in taken))
 
 
 class MessageFacts(_Facts):
@@ -120,7 +131,7 @@ def _field(
     raw: tuple[Any, ...], structs: dict[str, StructFacts], message_flexible: Versions
 ) -> FieldFacts:
     name, attribute, type_text, versions, nullable, tagged, tag, default, flags, *rest = raw
-    flexible, entity_type, about = rest
+    flexible, entity_type, about, *former_names = rest
     element = type_text.removeprefix("[]")
     return FieldFacts(
         name,
@@ -138,4 +149,5 @@ def _field(
         Versions(*flexible) if flexible else message_flexible,
         entity_type,
         about,
+        tuple(former_names),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from struct import Struct as Packer
 
+from kraftwire.errors import UsageError
 from kraftwire.wire.varint import read_uvarint
 
 TYPE_CHECKING = False
@@ -41,6 +42,7 @@ __all__ = [
     "exact_uuid",
     "keep_tag",
     "new",
+    "one_of",
     "read_nullable_struct",
     "read_nullable_tagged_struct",
     "read_struct",
@@ -60,6 +62,18 @@ Parts = list["bytes | bytearray | memoryview"]
 
 # Makes an object without attributes, for a reader to fill.
 new = object.__new__
+
+
+def one_of(default: Any, **given: Any) -> Any:
+    """Return the argument of a constructor for a field that has several names.
+
+    Raises: UsageError if it was given under more than one of them.
+    """
+    found = {name: value for name, value in given.items() if value is not EMPTY}
+    if len(found) > 1:
+        raise UsageError(f"{' and '.join(found)} name the same field: give one of them")
+    return next(iter(found.values()), default)
+
 
 _CACHED_COUNT_MAX = 512
 

@@ -196,10 +196,11 @@ class _FromJson:
         for each in struct.fields:
             where = f"{path}.{each.name}" if path else each.name
             present = self.version in each.versions
-            if each.name in data:
-                known.add(each.name)
+            name = self.given_name(struct, each, data, where) if each.former_names else each.name
+            if name in data:
+                known.add(name)
                 if present:
-                    held = self.field(each, data[each.name], where)
+                    held = self.field(each, data[name], where)
                 elif each.is_ignorable:
                     held = fresh_default(each)
                 else:
@@ -221,6 +222,15 @@ class _FromJson:
                     found=key,
                 )
         return value
+
+    def given_name(
+        self, struct: StructFacts, each: FieldFacts, data: dict[str, Any], path: str
+    ) -> str:
+        """The name under which a field is given that had others."""
+        given = [name for name in struct.names_of(each, self.version) if name in data]
+        if len(given) > 1:
+            raise self.fail(f"{' and '.join(given)} name the same field: give one of them", path)
+        return given[0] if given else each.name
 
     def field(self, each: FieldFacts, data: Any, path: str) -> Any:
         if data is None:

@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Fields that have another name in the current release; the recorded JSON has the name of its own.
-_RENAMED = {
-    ("StreamsGroupHeartbeatResponse", 0): {"acceptableRecoveryLag": "acceptableRecoveryLagLegacy"},
-    ("TxnOffsetCommitRequest", 3): {"generationId": "generationIdOrMemberEpoch"},
-    ("TxnOffsetCommitRequest", 4): {"generationId": "generationIdOrMemberEpoch"},
-    ("TxnOffsetCommitRequest", 5): {"generationId": "generationIdOrMemberEpoch"},
-}
+from kraftwire import messages
+from kraftwire.wire.facts import StructFacts
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 
@@ -24,8 +19,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 class Vector:
     """One message as Kafka's serializer writes it.
 
-    `given` is the JSON it was made from, `printed` what Kafka's converter prints for the bytes;
-    they differ only where `given` spells out the default of a tagged field.
+    `given` is the JSON it was made from, `printed` what Kafka's converter prints for the bytes, in
+    the field names of the current release. Otherwise they differ only where `given` spells out the
+    default of a tagged field.
     """
 
     name: str
@@ -46,19 +42,31 @@ def vectors() -> dict[str, list[Vector]]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for row in map(json_text.loads, lines):
                 name, version = row["name"], row["version"]
-                given, printed = (
-                    current_names(name, version, row.get(key, row["json"]))
-                    for key in ("json", "printed")
-                )
-                vector = Vector(name, version, given, printed, bytes.fromhex(row["hex"]))
+                given, data = row["json"], bytes.fromhex(row["hex"])
+                printed = current_names(name, version, row.get("printed", given))
+                vector = Vector(name, version, given, printed, data)
                 by_name.setdefault(vector.name, []).append(vector)
     return by_name
 
 
 def current_names(name: str, version: int, json: Any) -> Any:
-    """A message's JSON with the field names of the current release."""
-    names = _RENAMED.get((name, version), {})
-    return {names.get(key, key): each for key, each in json.items()} if names else json
+    """A message's JSON with the field names of the current release, as every converter of it has.
+    """
+    return _renamed(messages.find(name).facts().root, version, json)
+
+
+def _renamed(struct: StructFacts, version: int, json: Any) -> Any:
+    if isinstance(json, list):
+        return [_renamed(struct, version, each) for each in json]
+    if json is None:
+        return None
+    current = {}
+    for field in struct.fields:
+        for name in struct.names_of(field, version) if version in field.versions else ():
+            if name in json:
+                inner = field.struct
+                current[field.name] = _renamed(inner, version, json[name]) if inner else json[name]
+    return current
 
 
 def canonical(value: Any) -> str:

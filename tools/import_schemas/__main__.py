@@ -17,6 +17,7 @@ from kraftwire.errors import UsageError
 from tools.import_schemas.jars import Release, read_releases
 from tools.import_schemas.maven import fetch_release
 from tools.import_schemas.merge import union_of_releases, with_unreleased
+from tools.import_schemas.renames import with_former_names
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.report import wire_changes
 from tools.import_schemas.schema import Message
@@ -93,9 +94,10 @@ def import_releases(
     for name, message in present.items():
         texts = collect_texts(message)
         if name in union:
-            union[name] = apply_texts(with_unreleased(union[name], message), texts)
-        kept = collect_texts(union[name]) if name in union else {}
-        lost += [f"{name} {path}".strip() for path in texts if path not in kept]
+            union[name] = with_former_names(with_unreleased(union[name], message), message)
+            union[name] = apply_texts(union[name], texts)
+        kept = {*collect_texts(union[name]).values()} if name in union else {}
+        lost += [f"{name} {path}".strip() for path, text in texts.items() if text not in kept]
     return tree_files(union, releases), lost
 
 

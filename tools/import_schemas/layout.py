@@ -6,6 +6,8 @@ structs are left out, since renaming one changes no byte.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
@@ -16,8 +18,9 @@ from tools.import_schemas.schema import Field, Message
 class Slot:
     """One field of one version.
 
-    `path` is dotted from the message; `type` is a primitive or ``struct``, with ``[]`` in
-    front for an array; `tag` is None unless the field is tagged in this version.
+    `path` is dotted from the message, `place` is where the field stands in the file (`renames`);
+    `type` is a primitive or ``struct``, with ``[]`` in front for an array; `tag` is None unless the
+    field is tagged in this version.
     """
 
     path: str
@@ -25,6 +28,7 @@ class Slot:
     is_nullable: bool
     tag: int | None
     is_flexible: bool
+    place: str = dataclasses.field(compare=False)
 
 
 def layout(message: Message, version: int) -> tuple[Slot, ...]:
@@ -32,9 +36,7 @@ def layout(message: Message, version: int) -> tuple[Slot, ...]:
 
     Raises: UsageError if a field names a struct that the message does not define.
     """
-    slots: list[Slot] = []
-    _walk(message, message.fields, version, "", slots)
-    return tuple(slots)
+    return tuple(_walk(message, message.fields, version, "", ""))
 
 
 def struct_fields(message: Message, field: Field) -> tuple[Field, ...] | None:
@@ -53,22 +55,22 @@ def struct_fields(message: Message, field: Field) -> tuple[Field, ...] | None:
 
 
 def _walk(
-    message: Message, fields: tuple[Field, ...], version: int, parent: str, slots: list[Slot]
-) -> None:
+    message: Message, fields: tuple[Field, ...], version: int, path: str, place: str
+) -> Iterator[Slot]:
     for field in fields:
         if version not in field.versions:
             continue
-        path = f"{parent}{field.name}"
         inner = struct_fields(message, field)
         flexible = message.flexible if field.flexible is None else field.flexible
-        slots.append(
-            Slot(
-                path=path,
-                type=field.type if inner is None else field.type.replace(field.struct, "struct"),
-                is_nullable=version in field.nullable,
-                tag=field.tag if version in field.tagged else None,
-                is_flexible=version in flexible,
-            )
+        here = f"{path}{field.name}", f"{place}{field.name}"
+        yield Slot(
+            path=here[0],
+            type=field.type if inner is None else field.type.replace(field.struct, "struct"),
+            is_nullable=version in field.nullable,
+            tag=field.tag if version in field.tagged else None,
+            is_flexible=version in flexible,
+            place=here[1],
         )
         if inner is not None:
-            _walk(message, inner, version, f"{path}.", slots)
+            inside = here[1] if field.fields is not None else f"@{field.struct}"
+            yield from _walk(message, inner, version, f"{here[0]}.", f"{inside}.")

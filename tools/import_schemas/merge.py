@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from kraftwire.errors import UsageError
 from tools.import_schemas.layout import layout
+from tools.import_schemas.renames import with_current_names
 from tools.import_schemas.schema import Field, Message, Struct
 from tools.import_schemas.versions import EMPTY, Versions
 
@@ -24,6 +25,7 @@ def union_of_releases(releases: Sequence[Mapping[str, Message]]) -> dict[str, Me
 
     Messages without any valid version are left out; a message that a newer release has
     under another name (same API key, same direction) keeps its own entry, with the new name in it.
+    A field that changed its name has the newest one.
     Raises: UsageError if an older release cannot be merged with the newer ones.
     """
     union: dict[str, Message] = {}
@@ -35,7 +37,7 @@ def union_of_releases(releases: Sequence[Mapping[str, Message]]) -> dict[str, Me
             if newer is None:
                 union[name] = replace(_clip(older), renamed_to=_successor(older, union))
             elif missing := older.valid.without(newer.valid):
-                union[name] = _merge(newer, older, missing)
+                union[name] = _merge(newer, with_current_names(older, newer), missing)
     return dict(sorted(union.items()))
 
 

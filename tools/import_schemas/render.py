@@ -71,6 +71,8 @@ def _facts(field: Field) -> Iterator[tuple[str, object]]:
         yield "zeroCopy", True
     if field.flexible is not None:
         yield "flexibleVersions", str(field.flexible)
+    if field.former:
+        yield "formerNames", list(field.former)
 
 
 def _object(facts: list[str], about: str, fields: tuple[Field, ...] | None, depth: int) -> str:

@@ -7,9 +7,10 @@ flexible versions); listeners and entity types are not mentioned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tools.import_schemas.layout import Slot, layout
+from tools.import_schemas.layout import layout
+from tools.import_schemas.renames import nameless, renamed_fields
 from tools.import_schemas.schema import Field, Message
 from tools.import_schemas.versions import EMPTY, Versions
 
@@ -77,7 +78,7 @@ def _message_changes(old: Message, new: Message) -> Iterator[str]:
     shared = old.valid & new.valid
     if old.flexible & shared != new.flexible & shared:
         yield f"flexible versions {old.flexible} -> {new.flexible}"
-    moves = _renamed_fields(old, new, shared)
+    moves = renamed_fields(old, new)
     for old_path, new_path in moves.items():
         yield f"renamed  {old_path} -> {new_path}"
     yield from _field_changes(_places(old, moves), _places(new, {}), shared)
@@ -94,25 +95,11 @@ def _gained_and_lost(old: Versions, new: Versions) -> str:
     return f" ({'; '.join(parts)})"
 
 
-def _renamed_fields(old: Message, new: Message, shared: Versions) -> dict[str, str]:
-    """Old path to new path, taken from the newest shared version with the same bytes."""
-    for version in reversed(shared.without(EMPTY)):
-        before, after = layout(old, version), layout(new, version)
-        if _nameless(before) == _nameless(after):
-            pairs = zip(before, after, strict=True)
-            return {a.path: b.path for a, b in pairs if a.path != b.path}
-    return {}
-
-
-def _nameless(slots: tuple[Slot, ...]) -> list[Slot]:
-    return [replace(slot, path="") for slot in slots]
-
-
 def _other_bytes(old: Message, new: Message, shared: Versions) -> Iterator[str]:
     versions = [
         version
         for version in shared.without(EMPTY)
-        if _nameless(layout(old, version)) != _nameless(layout(new, version))
+        if nameless(layout(old, version)) != nameless(layout(new, version))
     ]
     if versions:
         yield f"changed  the layout of versions that both releases have: {_list(versions)}"

@@ -24,7 +24,8 @@ _MESSAGE_KEYS = frozenset((
 _STRUCT_KEYS = frozenset(("name", "versions", "about", "fields"))
 _FIELD_KEYS = frozenset((
     "name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default",
-    "ignorable", "entityType", "mapKey", "zeroCopy", "flexibleVersions", "about", "fields",
+    "ignorable", "entityType", "mapKey", "zeroCopy", "flexibleVersions", "formerNames", "about",
+    "fields",
 ))
 # fmt: on
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
@@ -32,7 +33,10 @@ _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field; `fields` is None unless the struct it refers to is spelled out in place."""
+    """One field; `fields` is None unless the struct it refers to is spelled out in place.
+
+    `former` are names that older releases have for it.
+    """
 
     name: str
     type: str
@@ -46,6 +50,7 @@ class Field:
     is_map_key: bool = False
     is_zero_copy: bool = False
     flexible: Versions | None = None
+    former: tuple[str, ...] = ()
     about: str = ""
     fields: tuple[Field, ...] | None = None
 
@@ -237,6 +242,7 @@ def _field(reader: _Reader) -> Field:
         is_map_key=reader.flag("mapKey"),
         is_zero_copy=reader.flag("zeroCopy"),
         flexible=reader.versions("flexibleVersions") if reader.has("flexibleVersions") else None,
+        former=reader.strings("formerNames"),
         about=reader.text("about", ""),
         fields=_fields(reader) if reader.has("fields") else None,
     )

@@ -47,7 +47,7 @@ def _apply(fields: tuple[Field, ...], parent: str, texts: Mapping[str, str]) -> 
     return tuple(
         replace(
             field,
-            about=texts.get(f"{parent}{field.name}", ""),
+            about=_text_of(field, parent, texts),
             fields=(
                 None
                 if field.fields is None
@@ -56,3 +56,9 @@ def _apply(fields: tuple[Field, ...], parent: str, texts: Mapping[str, str]) -> 
         )
         for field in fields
     )
+
+
+def _text_of(field: Field, parent: str, texts: Mapping[str, str]) -> str:
+    """The text of a field, or else the one that it has under a former name."""
+    names = (field.name, *field.former)
+    return next((texts[path] for name in names if (path := f"{parent}{name}") in texts), "")

@@ -88,7 +88,12 @@ def json_path(path: str) -> str:
 
 def field_name(field: FieldFacts) -> str:
     """Return a field's name in CamelCase, as Kafka's documentation spells it."""
-    return field.name[:1].upper() + field.name[1:]
+    return camel_case(field.name)
+
+
+def camel_case(name: str) -> str:
+    """Return a name as Kafka's documentation spells it, given as in JSON."""
+    return name[:1].upper() + name[1:]
 
 
 def type_words(field: FieldFacts) -> str:

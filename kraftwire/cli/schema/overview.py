@@ -8,6 +8,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.cli.schema.changes import changes_json, changes_text
 from kraftwire.cli.schema.names import (
+    camel_case,
     coordinator,
     default_json,
     default_words,
@@ -67,6 +68,8 @@ def _notes(each: FieldFacts) -> str:
         notes.append("key")
     if each.is_ignorable:
         notes.append("ignorable")
+    if each.former_names:
+        notes.append(f"formerly {', '.join(map(camel_case, each.former_names))}")
     return ", ".join(notes)
 
 
@@ -106,6 +109,7 @@ def _fields_json(struct: StructFacts) -> list[dict[str, Any]]:
             "isIgnorable": each.is_ignorable,
             "isMapKey": each.is_map_key,
             "entityType": each.entity_type or None,
+            "formerNames": list(each.former_names),
             "about": each.about,
         }
         if each.struct:

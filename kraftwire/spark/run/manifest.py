@@ -24,7 +24,7 @@ from kraftwire.spark.run.inputs import InputFile
 _LOCK = "_manifest/lock"
 
 # The version of the tables' meaning: raised when the same input gives different rows.
-DECODER_VERSION = f"{__version__}/7"
+DECODER_VERSION = f"{__version__}/8"
 _FOLDER = "_manifest"
 _NAME = "manifest.json"
 

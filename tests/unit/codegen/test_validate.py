@@ -38,6 +38,11 @@ def struct(name: str) -> dict[str, Any]:
     return field(type=name, fields=[FIELD])
 
 
+def renamed(former: str, **changes: Any) -> dict[str, Any]:
+    """A schema with a field that had another name, before one with changes."""
+    return message(fields=[FIELD | {"name": "Renamed", "formerNames": [former]}, FIELD | changes])
+
+
 def check(schema: dict[str, Any]) -> None:
     """Load and validate; raises what they raise."""
     loaded = load_text(json.dumps(schema, indent=1), "rpc/ThingRequest.json")
@@ -55,6 +60,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("M5", message(flexibleVersions="1-2"), "once flexible, always flexible"),
     ("F1", field(name="Thing Id"), "the name is not a word"),
     ("F1", field(name="2nd"), "the name is not a word"),
+    ("F1", field(formerNames=["Things", 7]), "the name is not a word"),
     ("F2", field(versions="3+", taggedVersions="2+", tag=0), "taggedVersions 2+ exceed 3+"),
     ("F3", field(taggedVersions="1+", tag=0), "taggedVersions 1+ need flexible versions"),
     ("F3", message(flexibleVersions="none", fields=[FIELD | TAGGED | {"tag": 0}]), "are none"),
@@ -82,6 +88,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("F10", field(type="Inner", fields=[FIELD], default="x"), "has no default but null, is 'x'"),
     ("F11", field(name="Encode"), "attribute 'encode' is taken by the generated class"),
     ("F11", field(name="UnknownTaggedFields"), "attribute 'unknown_tagged_fields' is taken"),
+    ("F11", field(formerNames=["Encode"]), "is taken by the generated class"),
     ("F12", field(versions="4+"), "versions 4+ are none of the message's, which are 0-3"),
     ("F12", message(validVersions="2-3", fields=[FIELD | {"versions": "0-1"}]), "0-1 are none"),
     ("S1", message(fields=[FIELD, FIELD]), "field Thing appears twice"),
@@ -97,6 +104,8 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("S4", struct("True"), "struct name 'True' is not CamelCase, or taken"),
     ("M1", message(name="Message"), "name 'Message' is not CamelCase, or taken"),
     ("S4", struct("Struct"), "struct name 'Struct' is not CamelCase, or taken"),
+    ("S5", renamed("Thing"), "former name Thing of Renamed is also Thing's"),
+    ("S5", renamed("Old", formerNames=["Old"]), "former name Old of Renamed is also Thing's"),
 ]
 
 

@@ -207,7 +207,7 @@ def test_a_text_that_lost_its_field_is_reported(
     run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0", field("A"))))
     path = out / "rpc" / "PingRequest.json"
     path.write_text(path.read_text().replace('"0+" }', '"0+", "about": "Ours" }'))
-    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", field("B")))
+    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", field("B", "string")))
     assert main([str(newer), "--out", str(out), "--shrink"]) == 0
     assert "dropped the text of PingRequest A" in capsys.readouterr().err
 
