@@ -202,10 +202,12 @@ class Capture:
 
     def _is_next(self, segment: Segment) -> bool:
         """Take a packet if it holds the next bytes of a known direction, or none."""
-        stamp, key, seq, _, flags, data, start, end, _ = segment
+        stamp, key, seq, ack, flags, data, start, end, _ = segment
         flow = self._flows.get(key)
         if flow is None or seq != flow.fast_seq or flags & (_UNUSUAL | MISSING):
             return False
+        if flags & _ACK and ack != flow.ack:
+            flow.note_ack(ack)
         if start < end:
             flow.fast_seq = (seq + end - start) & _MASK
             if end - start < flow.need:

@@ -75,7 +75,8 @@ class Flow:
     is the sink's method for bytes in order; sinks replace it as their state changes. Of a frame
     that continues in later packets, `parts` are the pieces so far, `need` counts the bytes that are
     missing and `stamp` is that of the last piece: a packet with fewer bytes than that is appended
-    in the fast path, without a call of `feed`.
+    in the fast path, without a call of `feed`. `ack` is how far this direction's sender has the
+    bytes of the other one, and `first_ack` how far it had them first; -1 where that is not known.
     """
 
     __slots__ = (
@@ -87,9 +88,11 @@ class Flow:
         "_hole_at",
         "_hole_ns",
         "_is_waiting",
+        "ack",
         "fast_seq",
         "feed",
         "fin_seq",
+        "first_ack",
         "is_finished",
         "need",
         "next_seq",
@@ -107,6 +110,7 @@ class Flow:
         self.next_seq = _UNKNOWN
         self.syn_seq = _UNKNOWN
         self.fin_seq = _UNKNOWN
+        self.ack = self.first_ack = _UNKNOWN
         self.is_finished = False
         self.need = 0
         self.parts: list[bytes] = []
@@ -298,14 +302,43 @@ class Flow:
             self._acked_at, self._is_waiting = _UNKNOWN, False
             self._check_finished()
 
-    def skip_all_holes(self, packet_number: int) -> None:
-        """Report every hole as lost, because nothing more will come."""
+    def note_ack(self, ack: int) -> None:
+        """Note an acknowledgement in a packet of this direction.
+
+        Of a single byte more it is not known whether it is not the end of the other direction.
+        """
+        if self.ack < 0:
+            self.ack = self.first_ack = ack
+        elif 1 < (ack - self.ack) & _MASK < _HALF:
+            self.ack = ack
+
+    def unseen_bytes(self, other: Flow) -> int:
+        """How many bytes the receiver has, by the acknowledgements in the other direction, that
+        come after all that the capture has of this one.
+        """
+        start = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        start = other.first_ack if start < 0 else start
+        count = (other.ack - start) & _MASK
+        if other.ack < 0 or self._held or count >= _HALF:
+            return 0
+        return min(count, (self.fin_seq - start) & _MASK) if self.fin_seq >= 0 else count
+
+    def skip_all_holes(self, packet_number: int, other: Flow) -> None:
+        """Report every hole as lost, because nothing more will come.
+
+        The last bytes may be missing as well: those before the end of the direction, and those that
+        the `other` one acknowledges.
+        """
         while self._held:
             self.skip_hole(packet_number)
+        count = self.unseen_bytes(other)
+        if self.next_seq < 0:
+            self.next_seq = other.first_ack
         if self.fin_seq >= 0 and not self.is_finished and self.next_seq >= 0:
             count = (self.fin_seq - self.next_seq) & _MASK
-            if 0 < count < _HALF:
-                self._lose(count, NO_STAMP, truncated=False)
+        if 0 < count < _HALF:
+            self.next_seq = (self.next_seq + count) & _MASK
+            self._lose(count, NO_STAMP, truncated=False)
 
 
 class RecentPackets:

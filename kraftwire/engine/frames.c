@@ -100,7 +100,7 @@ static int take_notes(const InOrder *in, PyObject *reader, PyObject *frame)
     AT(frame, FRAME_findings) = has_notes ? notes : other;
     if (has_notes)
         AT(reader, READER_notes) = other;
-    return 0;
+    return has_notes ? set_number(in, reader, READER_lost_bytes, 0) : 0;
 }
 
 /* A whole frame of a direction, with its request; `data` is its bytes. */
@@ -278,6 +278,7 @@ static PyObject *usual_request(const InOrder *in, PyObject *reader, PyObject *da
     set(in, request, REQUEST_api_version, PyTuple_GET_ITEM(api, 1));
     set(in, request, REQUEST_client_id, AT(reader, REQUESTS__client));
     set(in, request, REQUEST_has_response, Py_True);
+    set(in, request, REQUEST_lost, Py_None);
     int result = set_number(in, request, REQUEST_correlation_id, (int32_t)get_big(p + 8, 4));
     result |= set_number(in, request, REQUEST_position, -1);
     result |= set_number(in, request, REQUEST_time_ns, -1);

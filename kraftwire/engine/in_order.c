@@ -51,6 +51,17 @@ static PyObject *flow_of(const InOrder *in, const Packet *packet)
     return flow;
 }
 
+/* Notes how far the sender of a packet has the other direction: see `Flow.note_ack`. */
+static int note_ack(const InOrder *in, PyObject *flow, const Packet *packet)
+{
+    long long before = number(in, flow, FLOW_ack);
+    if (before < 0 && set_number(in, flow, FLOW_first_ack, packet->ack) < 0)
+        return -1;
+    uint32_t step = packet->ack - (uint32_t)before;
+    return before < 0 || (step > 1 && step < 0x80000000)
+               ? set_number(in, flow, FLOW_ack, packet->ack) : 0;
+}
+
 static int take(InOrder *in, PyObject *flow, const Walk *walk, const Packet *packet)
 {
     const Py_ssize_t need = (Py_ssize_t)number(in, flow, FLOW_need);
@@ -108,6 +119,8 @@ static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_
         PyObject *flow = flow_of(in, &packet);
         if (flow == NULL || (taken && is_pause(time_ns, packet.time_ns)))
             break;
+        if (packet.has_ack && note_ack(in, flow, &packet) < 0)
+            return NULL;
         if (packet.count > 0) {
             Py_INCREF(flow);
             int result = take(in, flow, &walk, &packet);

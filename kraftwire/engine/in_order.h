@@ -14,13 +14,16 @@ enum {
 /* Their attributes that are read or written here. */
 #define ATTRIBUTES(X) \
     X(FLOW, fast_seq) X(FLOW, need) X(FLOW, parts) X(FLOW, stamp) X(FLOW, feed) \
+    X(FLOW, ack) X(FLOW, first_ack) \
     X(READER, pairing) X(READER, flow) X(READER, notes) X(READER, is_early) X(READER, _bytes) \
     X(READER, _missing) X(READER, _position) X(READER, _prefix) X(READER, _request) \
     X(READER, _reserved) X(READER, _search) X(READER, _shed_at) X(READER, _size) \
+    X(READER, lost_bytes) \
     X(REQUESTS, _client) X(REQUESTS, _client_size) X(REQUESTS, _last_id) \
     X(REQUESTS, _raw_client) X(REQUESTS, _table) \
     X(REQUEST, api_key) X(REQUEST, api_version) X(REQUEST, correlation_id) \
-    X(REQUEST, client_id) X(REQUEST, has_response) X(REQUEST, position) X(REQUEST, time_ns) \
+    X(REQUEST, client_id) X(REQUEST, has_response) X(REQUEST, lost) X(REQUEST, position) \
+    X(REQUEST, time_ns) \
     X(FRAME, api_key) X(FRAME, api_version) X(FRAME, connection) X(FRAME, correlation_id) \
     X(FRAME, data) X(FRAME, direction) X(FRAME, end_file) X(FRAME, end_position) X(FRAME, file) \
     X(FRAME, findings) X(FRAME, kind) X(FRAME, latency_ms) X(FRAME, missing) X(FRAME, position) \

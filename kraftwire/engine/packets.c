@@ -16,6 +16,7 @@
 #define IPV6_HEADER 40
 /* FIN, SYN and RST. */
 #define OPENS_OR_ENDS 7
+#define ACKNOWLEDGES 16
 
 static uint32_t little(const uint8_t *p)
 {
@@ -130,6 +131,8 @@ static bool read_tcp(const uint8_t *p, Py_ssize_t at, Py_ssize_t end, Packet *pa
     if (size < TCP_HEADER || size > end - at)
         return false;
     packet->seq = (uint32_t)get_big(p + at + 4, 4);
+    packet->ack = (uint32_t)get_big(p + at + 8, 4);
+    packet->has_ack = p[at + 13] & ACKNOWLEDGES;
     packet->begin = packet->start + at + size;
     packet->count = end - at - size;
     return true;

@@ -31,7 +31,8 @@ typedef struct {
     Py_ssize_t at, start, captured, wire, stop;
     const uint8_t *key;
     int key_size;
-    uint32_t seq;
+    uint32_t seq, ack;
+    bool has_ack;
     Py_ssize_t begin, count;
 } Packet;
 

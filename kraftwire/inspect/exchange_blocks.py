@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import RecordsForm
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
@@ -109,8 +109,7 @@ class ExchangeWriter(DecodedExchangeSink):
         if response is not None and response.frame.latency_ms is not None:
             parts.append(f"{response.frame.latency_ms:.3f} ms")
         if response is None and frame.connection and not is_token:
-            wants = frame.request is not None and frame.request.has_response
-            parts.append("no response" if wants else "wants no response")
+            parts.append(no_response_text(frame.request))
         text = paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
         return printable_lines([text], is_painted=self._is_coloured)
 

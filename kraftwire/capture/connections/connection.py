@@ -131,6 +131,8 @@ class Connection:
         self._packet_ns = time_ns
         if flags & _ACK:
             self.other(flow).on_ack(ack, self._packets)
+            if not flags & RST:
+                flow.note_ack(ack)
         flow.accept(segment, self._packets)
         if flags & RST and self._ending_at < 0:
             self._ending_at, self._ending_ns = self._packets, time_ns
@@ -176,7 +178,7 @@ class Connection:
             return
         for flow in self.flows:
             flow.leave_fast_path()
-            flow.skip_all_holes(self._packets)
+            flow.skip_all_holes(self._packets, self.other(flow))
         self.stage.finish(at_capture_end=at_capture_end)
         self.is_closed = True
         self._detection.forget()

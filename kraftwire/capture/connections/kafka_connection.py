@@ -39,6 +39,9 @@ PARKED_RESPONSES_MAX = 256
 PARKED_PACKETS_MAX = 64
 PARKED_BYTES_MAX = 4 * 1024 * 1024
 
+# The length before each frame.
+_PREFIX_SIZE = 4
+
 
 class _Parked:
     """A response that waits for its request."""
@@ -110,18 +113,32 @@ class KafkaConnection:
         self.responses.release_memory()
         while self.parked:
             self._release(self.responses.is_sure)
-        while len(self.pending) > PENDING_REQUESTS_KEPT:
-            self.pending.popleft()
-            self.health.unanswered_requests += 1
+        self._give_up(PENDING_REQUESTS_KEPT)
 
     def register(self, request: Request) -> None:
         """Remember a request that will be answered."""
         self.pending.append(request)
         if len(self.pending) > PENDING_REQUESTS_MAX:
-            self.pending.popleft()
-            self.health.unanswered_requests += 1
+            self._give_up(PENDING_REQUESTS_MAX)
         if self.responses.is_lost:
             self.responses.look(request.correlation_id)
+
+    def _give_up(self, kept: int) -> None:
+        """Wait no more for the responses to all requests but the last, of which some are `kept`."""
+        lost_bytes = self.responses.lost_bytes + self.responses.flow.unseen_bytes(self._client)
+        self._drop_requests(len(self.pending) - kept, lost_bytes)
+
+    def _drop_requests(self, count: int, lost_bytes: int) -> None:
+        """Remove the first requests, whose responses are among lost bytes, if there are any."""
+        if count <= 0:
+            return
+        lost = (count, max(lost_bytes - _PREFIX_SIZE * count, 1)) if lost_bytes else None
+        for _ in range(count):
+            self.pending.popleft().lost = lost
+        if lost:
+            self.health.lost_responses += count
+        else:
+            self.health.unanswered_requests += count
 
     def is_parked(self, correlation_id: int) -> bool:
         """Whether a response with this id waits for its request."""
@@ -167,10 +184,8 @@ class KafkaConnection:
         return None
 
     def _answer(self, lost: int) -> None:
-        for _ in range(lost):
-            self.pending.popleft()
         if lost:
-            self.health.unanswered_requests += lost
+            self._drop_requests(lost, self.responses.lost_bytes)
             detail = f"{lost} requests before this one in order have no response"
             note(self.responses.notes, "responses-lost", None, detail)
         parked = self._unpark()
@@ -229,6 +244,5 @@ class KafkaConnection:
         self.responses.finish(at_capture_end=at_capture_end)
         while self.parked:
             self._release(self.responses.is_sure)
-        self.health.unanswered_requests += len(self.pending)
-        self.pending.clear()
+        self._give_up(0)
         del self.requests, self.responses

@@ -21,6 +21,9 @@ from kraftwire.limits import BUFFERED_BYTES_MAX
 # The id of a response to a request from before the capture, in place of `unmatched-response`.
 BEFORE_CAPTURE = "request-before-capture"
 
+# Of an exchange, not of a frame: there is none that could have it.
+RESPONSE_LOST = "response-not-captured"
+
 # Id, offset in the frame's data (None if no byte can be named), path, detail.
 CaptureFinding = tuple[str, int | None, str, str]
 
@@ -49,12 +52,17 @@ CAPTURE_FINDINGS = {
     "version are unknown",
     BEFORE_CAPTURE: "the connection was open when the capture began, and the request was sent "
     "before that; API and version are unknown",
+    RESPONSE_LOST: "the server sent the response, as the client acknowledged its bytes or later "
+    "ones follow, but they are not in the capture; of an exchange, as no frame can have it",
     "responses-lost": "requests before this one in order have no response in the capture",
 }
 
 # Findings that mean that bytes of Kafka's stay undecoded.
 _UNDECODED = frozenset(
-    {"conflict", "gap", "truncated-packet", "resync", "cut-by-close", "memory-limit"}
+    {
+        "conflict", "gap", "truncated-packet", "resync", "cut-by-close", "memory-limit",
+        RESPONSE_LOST,
+    }
 )
 
 # A frame in a compressed capture may have PACKED_FRAME_FREE bytes and PACKED_FRAME_RATIO more for
@@ -86,7 +94,8 @@ class Request:
 
     `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
     `time_ns` is that of the request's last packet, and `position` that of its frame; both are -1
-    while packets are missing. A request and its response have the same object.
+    while packets are missing. If the capture lost the response, `lost` is how many it lost at once,
+    and how long they were together; else None. A request and its response have the same object.
     """
 
     __slots__ = (
@@ -95,6 +104,7 @@ class Request:
         "client_id",
         "correlation_id",
         "has_response",
+        "lost",
         "position",
         "time_ns",
     )
@@ -104,6 +114,7 @@ class Request:
     correlation_id: int
     client_id: str | None
     has_response: bool
+    lost: tuple[int, int] | None
     position: int
     time_ns: int
 
@@ -115,6 +126,7 @@ class Request:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.has_response = True
+        self.lost = None
         self.position = -1
         self.time_ns = -1
 

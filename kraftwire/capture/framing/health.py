@@ -79,9 +79,9 @@ class Health:
     without TCP. `copies` are segments that came before in other wrappings, and
     `translated_connections` those that came before under another address.
     Units: counts of packets, connections, frames or bytes, as the names say; `missing_bytes` were
-    lost by the capture, in connections of any kind, `skipped_bytes` are there in connections of
-    Kafka, but belong to no frame that could be recognised; `undecoded_bytes` sums up both for
-    connections of Kafka.
+    lost by the capture, in connections of any kind, and `lost_responses` were among them;
+    `skipped_bytes` are there in connections of Kafka, but belong to no frame that could be
+    recognised; `undecoded_bytes` sums up both for connections of Kafka.
     """
 
     packets: int = 0
@@ -110,6 +110,7 @@ class Health:
     early_responses: int = 0
     unmatched_responses: int = 0
     unanswered_requests: int = 0
+    lost_responses: int = 0
     problem: str = ""
     is_damaged: bool = False
     bytes: ByteCounts = field(default_factory=ByteCounts)

@@ -36,7 +36,7 @@ class FrameReader:
     `is_sure` as long as every byte since the start of the connection was understood;
     `is_early` where the capture began later than the connection, until a frame is understood or
     bytes are missing: what comes before that was cut, or asked for, before the capture.
-    `notes` are findings for the next frame.
+    `notes` are findings for the next frame, and `lost_bytes` are missing before it.
     """
 
     __slots__ = (
@@ -54,6 +54,7 @@ class FrameReader:
         "flow",
         "is_early",
         "is_sure",
+        "lost_bytes",
         "notes",
     )
 
@@ -65,6 +66,7 @@ class FrameReader:
         self.is_sure = True
         self.is_early = False
         self.notes: list[CaptureFinding] = []
+        self.lost_bytes = 0
         self._search: RequestSearch | ResponseSearch | None = None
         self._size = 0
         self._reserved = 0
@@ -223,6 +225,8 @@ class FrameReader:
             self._lose()
 
     def _note_hole(self, offset: int | None, count: int, truncated: bool) -> None:
+        if offset is None:
+            self.lost_bytes += count
         id = "truncated-packet" if truncated else "gap"
         self._note(id, offset, f"{count} bytes are missing")
 
@@ -380,6 +384,7 @@ class FrameReader:
         if self.notes:
             frame.findings = self.notes
             self.notes = []
+            self.lost_bytes = 0
         else:
             frame.findings = ()
         self._bytes.frames += 4 + size

@@ -57,6 +57,7 @@ LOSSES = frozenset(
         "memory-limit",
         "message-bomb",
         "record-undecoded",
+        "response-not-captured",
         "resync",
         "truncated-packet",
         "undecoded",

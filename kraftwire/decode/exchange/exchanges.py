@@ -127,6 +127,12 @@ class Facts:
         return None if self.response_frame is None else self.response_frame.quick_body
 
     @property
+    def is_response_lost(self) -> bool:
+        """Whether the server sent the response, and the capture lost it."""
+        request = self.first.frame.request
+        return request is not None and request.lost is not None
+
+    @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
         return None if self.response_frame is None else self.response_frame.frame.latency_ms

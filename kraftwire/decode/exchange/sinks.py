@@ -23,6 +23,19 @@ from kraftwire.wire.message import Message
 
 T = TypeVar("T")
 
+
+def no_response_text(request: Request | None) -> str:
+    """Say why there is no response: the capture lost it, the server sent none, or none was wanted.
+    """
+    if request is None or not request.has_response:
+        return "wants no response"
+    if request.lost is None:
+        return "no response"
+    count, size = request.lost
+    among = f"one of {count:,} in " if count > 1 else ""
+    return f"response not captured, {among}{size:,} bytes"
+
+
 # The memory of a decoded request besides its bytes.
 _OBJECT_BYTES = 2000
 # The most that the objects of a request may take for each of its bytes, before they are measured.
@@ -136,7 +149,10 @@ class ExchangeSink(Sink, Generic[T]):
         raise NotImplementedError
 
     def take_unanswered(self, request: T, is_awaited: bool, /) -> None:
-        """Take a request without a response, because it wants none or gets none."""
+        """Take a request without a response, because it wants none or gets none.
+
+        It got one that the capture lost if `lost` of its `Request` says so.
+        """
         raise NotImplementedError
 
     # -- several processes: see `inspect.run.parallel` -----------------------------------------

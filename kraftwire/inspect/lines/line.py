@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
-from kraftwire.decode.exchange.sinks import ExchangeSink
+from kraftwire.decode.exchange.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
 from kraftwire.inspect.facts import request_facts, response_facts
@@ -44,8 +44,9 @@ _LINES_TOGETHER = 256
 
 
 # The kept part of a request: time, the columns from connection to correlation id, size, facts with
-# findings, connection. A plain tuple, as every other frame needs one.
-_KeptRequest = tuple[int, str, int, str, str]
+# findings, connection, the object that says whether the response was lost. A plain tuple, as every
+# other frame needs one.
+_KeptRequest = tuple[int, str, int, str, str, Request | None]
 
 # Name -> width and heading. Facts always come last, as their length varies.
 COLUMNS = {
@@ -116,7 +117,8 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         facts = findings
         if body is not None:
             facts = self._facts(self._request_text(body, decoded)) + findings
-        return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
+        place = self._place(frame)
+        return frame.time_ns, place, frame.size, facts, frame.connection, frame.request
 
     def take_response(
         self,
@@ -137,7 +139,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         if request is None:
             place, sizes = self._place(frame), f"-/{frame.size}"
         else:
-            _, place, size, before, _ = request
+            _, place, size, before, _, _ = request
             sizes = f"{size}/{frame.size}"
             if before:
                 facts = f"{before}; {facts}" if facts else before
@@ -148,10 +150,12 @@ class LineWriter(ExchangeSink[_KeptRequest]):
 
     def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
         """Write the line of a request that gets no response."""
-        self._write_request(request, " [no response]" if is_awaited and request[-1] else "")
+        connection, asked = request[-2:]
+        is_lacking = is_awaited and connection
+        self._write_request(request, f" [{no_response_text(asked)}]" if is_lacking else "")
 
     def _write_request(self, request: _KeptRequest, remark: str) -> None:
-        time_ns, place, size, facts, _ = request
+        time_ns, place, size, facts, _, _ = request
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
         line = self._line(time_ns, place, (f"{size}/-", _NO_LATENCY, "-", facts + remark))
         self._put(line.rstrip())

@@ -28,6 +28,7 @@ _HEALTH = (
     ("early_responses", "responses to requests from before the capture"),
     ("unmatched_responses", "responses without request"),
     ("unanswered_requests", "requests without response"),
+    ("lost_responses", "responses not captured"),
     ("gaps", "gaps"),
     ("missing_bytes", "bytes missing"),
     ("skipped_bytes", "bytes skipped"),

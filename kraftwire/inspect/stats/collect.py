@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import shortened
 from kraftwire.decode.body.context import note
@@ -190,7 +190,8 @@ class ExchangeCounts:
     `latency` is of all answered requests. `service` leaves out requests whose service time is not
     known: Fetches without records, and requests that are held until other members of a group have
     come. `wait` is of requests that waited, including those that waited behind earlier requests on
-    their connection. `unclear` is of those in `service` that may have waited all the same.
+    their connection. Responses that the capture lost are not those `without_response`.
+    `unclear` is of those in `service` that may have waited all the same.
 
     Units: histograms of times hold milliseconds, those of sizes bytes.
     """
@@ -198,6 +199,7 @@ class ExchangeCounts:
     requests: int = 0
     responses: int = 0
     without_response: int = 0
+    lost_responses: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     latency: Histogram = field(default_factory=Histogram)
     service: Histogram = field(default_factory=Histogram)
@@ -226,6 +228,7 @@ class ExchangeCounts:
         self.requests += other.requests
         self.responses += other.responses
         self.without_response += other.without_response
+        self.lost_responses += other.lost_responses
         self.request_sizes.merge(other.request_sizes)
         self.response_sizes.merge(other.response_sizes)
         self.errors += other.errors
@@ -441,6 +444,7 @@ class _KeptRequest:
     """The part of a request that is kept until its response: counts, body of a Fetch, times."""
 
     row: ExchangeCounts
+    request: Request
     time_ns: int
     fetch: Message | None
     is_held: bool
@@ -538,11 +542,14 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             client.note_software(body)
         fetch = body if frame.api_key in FETCH_APIS else None
         is_held = body is not None and is_held_for_members(frame.api_key, body)
-        return _KeptRequest(row, frame.time_ns, fetch, is_held)
+        return _KeptRequest(row, frame.request, frame.time_ns, fetch, is_held)
 
     def take_unanswered(self, request: _KeptRequest, _is_awaited: bool, /) -> None:
-        """Count a request that gets no response."""
-        request.row.without_response += 1
+        """Count a request that gets no response, or one that the capture lost."""
+        if request.request.lost:
+            request.row.lost_responses += 1
+        else:
+            request.row.without_response += 1
 
     def take_response(
         self,

@@ -217,6 +217,8 @@ def _errors(found: StatsCollector) -> Table:
         rows += [(name, _api(key), key.client_id, count) for name, count in row.errors.items()]
         if row.without_response:
             rows.append(("(no answer)", _api(key), key.client_id, row.without_response))
+        if row.lost_responses:
+            rows.append(("(answer not captured)", _api(key), key.client_id, row.lost_responses))
     for name, api, client_id, count in sorted(rows, key=lambda each: (-each[3], each[:3])):
         table.rows.append((name, api, client_id, f"{count:,}"))
     return table
@@ -303,6 +305,7 @@ def _row(key: ExchangeKey, row: ExchangeCounts) -> dict[str, Any]:
         "requests": row.requests,
         "responses": row.responses,
         "withoutResponse": row.without_response,
+        "lostResponses": row.lost_responses,
         "requestBytes": row.request_bytes,
         "responseBytes": row.response_bytes,
         "errors": dict(row.errors),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RESPONSE_LOST, Frame
 from kraftwire.decode.body.payload_view import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.sinks import no_response_text
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.tables.columns import uuid_text
 
@@ -105,8 +106,11 @@ class Exchange:
 
     @property
     def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
-        """The findings of both frames."""
-        found = []
+        """The findings of both frames, and that the capture lost the response."""
+        found: list[tuple[str, int | None, str, str]] = []
+        asked = self.frame.request
+        if self.response is None and asked is not None and asked.lost:
+            found.append((RESPONSE_LOST, None, "", no_response_text(asked)))
         for read in (self.request, self.response):
             if read is not None and read.findings:
                 found += read.finding_cells

@@ -12,7 +12,7 @@ from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.protocol.headers import RequestHeader
 from kraftwire.spark.captures import decode_tables, tables
-from tests.support.pcap_builder import Session, pcap_of
+from tests.support.pcap_builder import Session, pcap_of, request, response
 
 HEARTBEAT, VERSION = 12, 4
 
@@ -41,3 +41,16 @@ def test_a_capture_of_requests_alone_is_not_held_in_memory(
     """Every request gives its row once, in order, however few may wait; one always may."""
     monkeypatch.setattr(tables, "PENDING_BYTES_MAX", 10_000)
     assert _requests(tmp_path / "c.pcap", 40, size) == list(range(40))
+
+
+def test_a_response_that_the_capture_lost_is_a_finding(tmp_path: Path) -> None:
+    """The server is not to blame for it; a request that it left alone has no finding."""
+    session = Session().open()
+    for number in range(2):
+        session.client(request(number, b"\xff" * 4)).server(response(number, bytes(12)))
+    session.client(request(2, b"\xff" * 4)).ack(by_client=True)
+    del session.segments[6]
+    (tmp_path / "c.pcap").write_bytes(pcap_of(session.segments))
+    rows = decode_tables(tmp_path / "c.pcap", tables=("exchanges",))["exchanges"].to_pylist()
+    found = {row["correlation_id"]: [each["id"] for each in row["findings"]] for row in rows}
+    assert found == {0: [], 1: ["response-not-captured"], 2: ["response-not-captured"]}
