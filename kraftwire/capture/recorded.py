@@ -26,7 +26,7 @@ HOST_PAIRS_MAX = 20_000
 # Two hosts, the lesser name first.
 HostPair = tuple[str, str]
 # Start and end. Units: seconds since the epoch.
-Span = tuple[float, float]
+TimeSpan = tuple[float, float]
 
 _SECOND_NS = 1_000_000_000
 _LATEST = 1 << 64
@@ -117,6 +117,24 @@ class Recordings:
 
     def __init__(self, recordings: Iterable[Recorded] = ()) -> None:
         self._all = list(recordings)
+        self._frames: Recorded | None = None
+
+    def note_frame(self, time: float, connection: str) -> None:
+        """Add a frame whose packets are not known, unless there are recordings.
+
+        Between frames more time passes than between packets: only holes are noted.
+        """
+        if self._frames is None:
+            if self._all:
+                return
+            self._frames = Recorded(_pause_ns=round(HOLE_S * _SECOND_NS))
+            self._all.append(self._frames)
+        self._frames.note(round(time * _SECOND_NS))
+        self._frames.meet(connection)
+
+    def and_also(self, recorded: Recorded) -> Recordings:
+        """Return these and another recording."""
+        return Recordings([*self._all, recorded])
 
     def add(self, recorded: Recorded) -> None:
         """Add a recording, which may still grow."""
@@ -128,7 +146,7 @@ class Recordings:
         span = at - _EXACT_NS, at + _EXACT_NS
         return any(pair in each.pairs and any(each.within(*span)) for each in self._all)
 
-    def pauses(self, start: float, end: float, pair: HostPair | None = None) -> list[Span]:
+    def pauses(self, start: float, end: float, pair: HostPair | None = None) -> list[TimeSpan]:
         """Return the parts of a time in which no packet was recorded, by recordings of a pair only
         if one is given.
         """
@@ -144,7 +162,18 @@ class Recordings:
             at = max(at, last)
         return found
 
-    def holes(self, start: float, end: float) -> list[Span]:
+    def has_packets(self, start: float, end: float) -> bool:
+        """Whether any packet was recorded in a time."""
+        span = round(start * _SECOND_NS), round(end * _SECOND_NS)
+        return any(any(each.within(*span)) for each in self._all)
+
+    def longest(self, start: float, end: float) -> float:
+        """Return the longest part of a time without a pause. Units: seconds."""
+        pauses = [*self.pauses(start, end), (end, end)]
+        starts = [start, *(stop for _, stop in pauses)]
+        return max(at - begin for begin, (at, _) in zip(starts, pauses, strict=False))
+
+    def holes(self, start: float, end: float) -> list[TimeSpan]:
         """Return the parts of a time that are not recorded: pauses too long to be waited through.
         """
         return [each for each in self.pauses(start, end) if each[1] - each[0] > HOLE_S]

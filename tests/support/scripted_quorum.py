@@ -31,6 +31,15 @@ class ScriptedQuorum:
         """Let time pass."""
         self.now += seconds
 
+    def go_on(self, seconds: float) -> None:
+        """Let time pass in which a client speaks to nodes, so that it counts as recorded."""
+        end = self.now + seconds
+        while self.now < end:
+            for server in (1, 2, 3):
+                place = f"10.0.0.7:50000-10.0.0.{server}:{9000 + server}"
+                self.timeline.on_frame(ObservedFrame(self.now, place, 18, True))
+            self.wait(min(0.5, end - self.now))
+
     def send(
         self, client: int | str, server: int, request: Message, response: Message | None
     ) -> None:

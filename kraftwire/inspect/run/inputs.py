@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, BinaryIO, Literal
@@ -20,7 +21,10 @@ from typing import IO, BinaryIO, Literal
 from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.series import families, recordings
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import METADATA_TOPIC
@@ -250,16 +254,36 @@ class Inputs:
         named = list(paths)
         _ensure_named(named)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
-        together = self._overlapping(named, rotated)
-        if len(together) > 1:
+        if self.run.needs_order and self.kind in ("auto", "capture"):
+            self._read_by_time(named, rotated)
+        elif together := self._overlapping(named, rotated):
             self._read_merged(together)
+            rotated.pass_over(together)
         for path in named:
-            if path in together:
-                continue
-            try:
-                self._read_one(path, rotated)
-            except StorageError as error:
-                self._fail(error)
+            self._attempt(partial(self._read_one, path, rotated))
+
+    def _attempt(self, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except StorageError as error:
+            self._fail(error)
+
+    def _read_by_time(self, named: Sequence[str], rotated: Rotated) -> None:
+        """Read all captures in the order in which they were recorded, also those in folders."""
+        from kraftwire.inspect.run.merged import overlapping  # most runs have one capture
+
+        files = [str(each) for each in walk(map(Path, named), _ignore) if each.is_file()]
+        alone = [path for path in dict.fromkeys(files) if rotated.is_alone(path)]
+        begun = {path: first_ns for path in alone if (first_ns := _first_ns(path)) is not None}
+        together = overlapping(list(begun)) if self.is_merging and len(begun) > 1 else []
+        units = [[path] for path in begun if path not in together] + rotated.recordings
+        units += [sorted(together, key=begun.__getitem__)] if together else []
+        if len(units) == 1 and not together:
+            return
+        for unit in sorted(units, key=lambda each: begun.get(each[0]) or _first_ns(each[0]) or 0):
+            read = self._read_merged if unit[0] in together else self._read_capture
+            self._attempt(partial(read, unit))
+            rotated.pass_over(unit)
 
     def follow(self, paths: Iterable[str], wait: Callable[[], bool]) -> None:
         """Decode a segment, or the last one of a folder, and what is written to it and after it.
@@ -303,7 +327,7 @@ class Inputs:
         self.run.lists(capture.lists(), lambda: capture.packed / size if size else 0.0)
 
     def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
-        """The captures that are named and were taken at the same time."""
+        """The captures that are named and were taken at the same time, if there are several."""
         if self.kind not in ("auto", "capture") or not self.is_merging or len(named) < 2:
             return []
         from kraftwire.inspect.run.merged import overlapping  # most runs have one capture
@@ -324,6 +348,7 @@ class Inputs:
         ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
             self.run.begin_capture(path, capture.health)
+            capture.health.recorded.offset_ns = offset
             if offset:
                 words = f"{abs(offset) / 1e6:,.3f} ms"
                 self.report(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
@@ -429,6 +454,17 @@ class Rotated:
         for recording in recordings(captures):
             self._series.update(dict.fromkeys(recording, recording))
 
+    @property
+    def recordings(self) -> list[list[str]]:
+        """The recordings of several files that were found."""
+        return list({id(each): each for each in self._series.values()}.values())
+
+    def pass_over(self, paths: Iterable[str]) -> None:
+        """Note captures that were read: they are not read again where they are named."""
+        for path in paths:
+            self._series.pop(str(Path(path)), None)
+            self._taken.append(str(Path(path)))
+
     def is_alone(self, path: str) -> bool:
         """Whether a path is a capture that is not part of a series."""
         return os.path.isfile(path) and str(Path(path)) not in self._series and is_capture(path)
@@ -464,6 +500,15 @@ def _size(path: str) -> int:
 
 def _ignore(_error: StorageError) -> None:
     """Ignore it: it is reported where the path is read."""
+
+
+def _first_ns(path: str) -> int | None:
+    """The time of a capture's first packet; None if it cannot be read, or has none."""
+    try:
+        with CaptureSource(path) as source:
+            return next((p.time_ns for p in read_packets(source, Health())), None)
+    except StorageError:
+        return None
 
 
 def is_capture(path: str) -> bool:

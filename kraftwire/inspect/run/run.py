@@ -65,6 +65,11 @@ class Run:
         """Whether no frame is left out."""
         return self._filter.passes_all
 
+    @property
+    def needs_order(self) -> bool:
+        """Whether frames have to come in the order in which they were sent."""
+        return self._sink.needs_order
+
     def ending(self, ending: Ending) -> None:
         """Pass on that a connection ends."""
         (self._in_order or self._sink).ending(ending)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.sinks import ExchangeSink
@@ -41,8 +44,10 @@ from kraftwire.printable import printable, printable_lines
 from kraftwire.story.observed_exchange import Api, request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
 from kraftwire.story.raft.elections import BEFORE_LOG
+from kraftwire.story.raft.elections import NOT_RECORDED as BEGIN_NOT_RECORDED
 from kraftwire.story.raft.model import (
     LEADS,
+    NOT_RECORDED,
     QUORUM_APIS,
     Event,
     Highlight,
@@ -67,15 +72,19 @@ _STYLES = {
     "fenced": YELLOW,
     "leader": GREEN,
     "pre-vote": DIM,
+    "not-recorded": YELLOW,
     "resign": YELLOW,
     "silence": RED,
     "stuck": RED,
     "truncation": RED,
     "voters-undone": RED,
 }
+_NOT_RECORDED = "not recorded"
 _BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN_BAR = "·"
 _LEADS_BAR = "L"
+_NOT_RECORDED_BAR = "?"
+_OTHER_BARS = {LEADS: _LEADS_BAR, NOT_RECORDED: _NOT_RECORDED_BAR}
 # So many bars fit beside the other columns.
 _BAR_COUNT_MAX = 25
 
@@ -180,9 +189,22 @@ def _leaders_table(story: Story) -> Table:
     head = ("epoch", "leader", "from", "to", "votes of", "offsets", "how it ended")
     title = f"Who led when{clock_remark(story.start, story.end)}"
     table = Table(title, head, right=(0, 1, 2, 3), lists=(2, 3, 6), optional=(5, 4))
+    holes = iter([*story.not_recorded, (math.inf, math.inf)])
+    hole = next(holes)
     for each in story.leaders:
+        while hole[1] <= (each.time or 0.0):
+            table.rows.append(_hole_row(hole, story))
+            hole = next(holes)
         table.rows.append(_leader_row(each, story))
+    while table.rows and hole[0] < math.inf:
+        table.rows.append(_hole_row(hole, story))
+        hole = next(holes)
     return table
+
+
+def _hole_row(hole: TimeSpan, story: Story) -> tuple[str, ...]:
+    start, end = (moment_cell(each, story.start, story.end) for each in hole)
+    return "", _NOT_RECORDED, start, end, "", "", ""
 
 
 def _leader_row(each: LeaderOfEpoch, story: Story) -> tuple[str, ...]:
@@ -207,6 +229,8 @@ def _begin_text(each: LeaderOfEpoch, story: Story) -> str:
     if each.time is None:
         return ""
     text = moment_cell(each.time, story.start, story.end)
+    if each.not_before is not None:
+        return f"between {moment_cell(each.not_before, story.start, story.end)} and {text}"
     return f"before {text}" if each.begins else text
 
 
@@ -226,6 +250,8 @@ def _epoch_notes(story: Story) -> list[str]:
         remarks = []
         if each.begins == BEFORE_LOG:
             remarks.append("from before the log begins")
+        elif each.begins == BEGIN_NOT_RECORDED:
+            remarks.append("its beginning is not recorded")
         elif each.begins:
             remarks.append(f"begins {each.begins}")
         if each.leader is None:
@@ -251,6 +277,8 @@ def _replicas_table(story: Story) -> Table:
     right, optional = (0, 2, 3, 4, 5, 6, 7), (8, 1, 7, 2)
     shown, hidden = _shown_replicas(story)
     title = f"Replicas and their lag, in records{clock_remark(story.start, story.end)}"
+    if story.not_recorded:
+        title += f" ({_NOT_RECORDED_BAR}: not recorded)"
     if hidden:
         worst = max(each.lag_max for each in hidden)
         title += f" ({len(hidden):,} observers more, with a lag of at most {worst:,})"
@@ -292,8 +320,8 @@ def _spark(replica: Replica) -> str:
     for start in range(0, len(replica.lags), size):
         lags = [lag for lag in replica.lags[start : start + size] if lag is not None]
         lag = max(lags, default=None)
-        if lag is None or lag == LEADS:
-            bars.append(_UNKNOWN_BAR if lag is None else _LEADS_BAR)
+        if lag is None or lag in _OTHER_BARS:
+            bars.append(_UNKNOWN_BAR if lag is None else _OTHER_BARS[lag])
         else:
             height = (lag / peak) ** 0.5 * top if peak else 0
             bars.append(_BARS[min(top, max(int(lag > 0), round(height)))])
@@ -382,7 +410,8 @@ def log_lines(story: Story, *, is_coloured: bool = False, width: int = WIDTH) ->
 
 
 def _missing_text(log: LogSummary) -> str:
-    text = f"missing: {ranges_text(log.missing[:_MISSING_MAX])}"
+    word = "missing" if log.is_of_files else "not recorded"
+    text = f"{word}: {ranges_text(log.missing[:_MISSING_MAX])}"
     if len(log.missing) > _MISSING_MAX:
         text += f" and {len(log.missing) - _MISSING_MAX:,} more"
     return f"{text}; {log.batches:,} batches"
@@ -460,6 +489,10 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
     def timeline(self) -> Timeline:
         """The timeline of the first cluster."""
         return self._clusters.first
+
+    def begin_capture(self, health: Health) -> None:
+        """Learn what a capture records."""
+        self._clusters.recordings.add(health.recorded)
 
     def frame(self, decoded: DecodedFrame) -> None:
         """Add a frame to the story; bodies of other APIs are not decoded."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftwire.capture.recorded import TimeSpan
 from kraftwire.story.raft.model import (
     LEADS,
+    NOT_RECORDED,
     Event,
     LeaderOfEpoch,
     LogSummary,
@@ -15,6 +17,8 @@ from kraftwire.story.raft.model import (
     VoterSet,
 )
 from kraftwire.story.raft.repetitions import fold_repetitions
+
+_LAGS: dict[int, str] = {LEADS: "leads", NOT_RECORDED: "not recorded"}
 
 
 def story_to_json(story: Story) -> dict[str, Any]:
@@ -37,7 +41,12 @@ def story_to_json(story: Story) -> dict[str, Any]:
             "needed": story.majority.needed,
         },
         "unownedDirectories": story.unowned,
+        "notRecorded": [_span(each) for each in story.not_recorded],
     }
+
+
+def _span(span: TimeSpan) -> dict[str, float]:
+    return {"from": span[0], "to": span[1]}
 
 
 def _directory(each: ReplicaFiles) -> dict[str, Any]:
@@ -108,6 +117,8 @@ def _leader(each: LeaderOfEpoch) -> dict[str, Any]:
         "endOffset": each.end_offset,
         "sources": each.sources,
         "begins": each.begins or None,
+        "notBefore": each.not_before,
+        "leaderless": each.leaderless and _span(each.leaderless),
         "voters": each.voters,
         "grantingVoters": each.granting,
         "resigned": each.resigned,
@@ -128,7 +139,7 @@ def _replica(each: Replica) -> dict[str, Any]:
         "offset": each.offset,
         "largestLag": each.lag_max,
         "longestPauseMs": each.gap_max * 1000,
-        "lags": ["leads" if lag == LEADS else lag for lag in each.lags],
+        "lags": [lag if lag is None else _LAGS.get(lag, lag) for lag in each.lags],
     }
 
 

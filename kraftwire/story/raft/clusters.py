@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import Recordings
 from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
@@ -24,11 +25,12 @@ class Clusters:
     """Makes the stories of all clusters.
 
     Order: as for `Timeline`, of which there is one for each cluster; the first one also gets
-    everything before the first cluster id.
+    everything before the first cluster id. `recordings` are those of all frames.
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
-        self.first = Timeline(show_secrets=show_secrets)
+        self.recordings = Recordings()
+        self.first = Timeline(self.recordings, show_secrets=show_secrets)
         self._show_secrets = show_secrets
         self._by_id: dict[str, Timeline] = {}
         # Host and port -> cluster id, and log directory -> cluster id.
@@ -124,7 +126,9 @@ class Clusters:
             return known
         if len(self._by_id) >= RAFT_CLUSTER_COUNT_MAX:
             return self.first
-        made = Timeline(show_secrets=self._show_secrets) if self._by_id else self.first
+        made = self.first
+        if self._by_id:
+            made = Timeline(self.recordings, show_secrets=self._show_secrets)
         return self._by_id.setdefault(cluster, made)
 
 

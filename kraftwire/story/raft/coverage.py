@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from kraftwire.capture.recorded import Recorded
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+
+_SECOND_NS = 1_000_000_000
 
 # A log is silent if nothing is written for so many of its idle intervals, but not for less than
 # the seconds in which a quorum replaces a leader, or a busy controller catches up.
@@ -158,6 +161,19 @@ class Coverage:
     def missing(self) -> list[tuple[int, int]]:
         """The offsets between spans that no batch has, as [first, end)."""
         return [(a.end, b.base) for a, b in pairwise(self.spans) if a.end < b.base]
+
+    def recorded(self) -> Recorded:
+        """Return the times of which a log tells: what its offsets lack, it does not say."""
+        made = Recorded()
+        for before, span in pairwise([None, *self.spans]):
+            first = None if span is None else span.first_time
+            if span is None or first is None or span.last_time is None:
+                continue
+            if before is not None and before.end == span.base and before.last_time is not None:
+                first = min(first, before.last_time)
+            first_ns, last_ns = (round(each * _SECOND_NS) for each in (first, span.last_time))
+            made.note_run(first_ns, max(first_ns, last_ns))
+        return made
 
     def silences(self) -> Iterator[LogSilence]:
         """Yield the times in which the log was silent, in the order of its offsets.

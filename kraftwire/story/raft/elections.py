@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.decode.text import duration_text, listed, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -33,6 +34,11 @@ from kraftwire.story.raft.replica_files import BATCHES, Evidence
 # within controller.quorum.election.backoff.max.ms (1 s).
 _HANDED_OVER_S = 1.5
 
+# A voter that answers does so within controller.quorum.request.timeout.ms.
+_ANSWERED_S = 2.0
+
+_NO_ANSWER = "no answer of a leader is recorded before"
+
 
 class Elections:
     """Gathers the rounds of a capture, and what each node knew when it began one."""
@@ -59,7 +65,7 @@ class Elections:
         for partition in _partitions(body):
             self._nodes.learn_client(frame, partition.replica_id)
             current = self._round(frame.time, voter, partition)
-            current.answers[voter] = Answer(frame.time)
+            current.answers[voter] = Answer(frame.time, pair=frame.hosts)
 
     def on_response(self, frame: ObservedFrame, body: VoteResponse) -> None:
         """Add a voter's answer."""
@@ -92,22 +98,34 @@ class Elections:
                 partition.pre_vote,
                 partition.last_offset,
                 partition.last_offset_epoch,
-                "" if not partition.pre_vote else self._reason(partition.replica_id, time),
+                self._reason(partition.replica_id, partition.replica_epoch, time)
+                if partition.pre_vote else "",
             )
             self._latest[key] = current
             if len(self.rounds) < RAFT_EVENT_COUNT_MAX:
                 self.rounds.append(current)
         return current
 
-    def _reason(self, candidate: int, time: float) -> str:
+    def _reason(self, candidate: int, epoch: int, time: float) -> str:
         """Say why a node gave up on the leader, judging by the last frames that it received."""
         ended = self._last_ends.get(candidate)
         if ended and time - ended[0] < _HANDED_OVER_S:
             return f"leader {ended[1]} ended its epoch"
         fetched = self._last_answers.get(candidate)
         if fetched is None:
-            return "no leader known"
-        return f"{time - fetched[0]:.1f} s after the last answer of leader {fetched[1]}"
+            # Only in epoch 0 there cannot have been one before the recording.
+            return _NO_ANSWER if epoch else "no leader known"
+        is_whole = not self._nodes.recordings.pauses(fetched[0], time)
+        last = "the last answer" if is_whole else "the last recorded answer"
+        return f"{time - fetched[0]:.1f} s after {last} of leader {fetched[1]}"
+
+    def finish(self) -> None:
+        """Determine which answers are missing: those that would have been recorded."""
+        for answer in (a for each in self.rounds for a in each.answers.values()):
+            start = answer.request_time
+            if answer.time is None:
+                pauses = self._nodes.recordings.pauses(start, start + _ANSWERED_S, answer.pair)
+                answer.is_missing = not pauses
 
     def events(self) -> Iterator[Event]:
         """Yield an event for each round."""
@@ -141,13 +159,16 @@ def _text(each: Round) -> str:
         for voter, answer in each.answers.items()
         if answer.time is not None and not answer.is_granted
     ]
-    missing = [str(voter) for voter, answer in each.answers.items() if answer.time is None]
+    without = [each for each in each.answers.items() if each[1].time is None]
+    missing = [str(voter) for voter, answer in without if answer.is_missing]
+    not_recorded = [str(voter) for voter, answer in without if not answer.is_missing]
     outcomes = [
         f"{outcome} {', '.join(sorted(map(str, nodes)))}"
         for outcome, nodes in (
             ("granted by", each.granted),
             ("refused by", refused),
             ("no answer of", missing),
+            ("answer not recorded:", not_recorded),
         )
         if nodes
     ]
@@ -168,6 +189,7 @@ def _answer_json(voter: NodeId, answer: Answer) -> dict[str, object]:
         "voter": voter,
         "granted": answer.is_granted,
         "error": error_name(answer.error) if answer.time is not None else None,
+        "isRecorded": answer.time is not None or answer.is_missing,
         "epoch": answer.epoch if answer.epoch >= 0 else None,
         "leader": answer.leader if answer.leader >= 0 else None,
         "latencyMs": None if answer.time is None else (answer.time - answer.request_time) * 1000,
@@ -176,6 +198,17 @@ def _answer_json(voter: NodeId, answer: Answer) -> dict[str, object]:
 
 # Where the first record of an epoch is if the log does not have it.
 BEFORE_LOG, IN_MISSING = "before the log", "in missing offsets"
+# How an epoch ended, and how the next one began, if that was not recorded.
+TO_RECORDED_END, NOT_RECORDED = "leads to the end of the recording", "not recorded"
+
+# Evidence of an epoch's first moment.
+_BEGINNINGS = ("BeginQuorumEpoch", "LeaderChange")
+_FELL_SILENT, _RESIGNED = "fell silent", "resigned"
+# A leader announces itself again in this time at the latest, so an earlier pause can hide its
+# election.
+_ANNOUNCED_S = 2.0
+# Where nobody's packets were recorded so soon after a leader's last one, it may have gone on.
+_AT_ONCE_S = 0.5
 
 # A leader that announces itself again after this long is checking on a silent voter.
 _REMINDER_S = 0.9
@@ -199,6 +232,8 @@ class Leaders:
         if known is None:
             known = self.by_epoch[epoch] = LeaderOfEpoch(epoch, leader, time, seen_in)
         _add_source(known, seen_in)
+        if known.leader == leader and seen_in != "LeaderChange":
+            known.last_seen = max(time, known.last_seen or time)
         if known.leader != leader and (epoch, leader) not in self._conflicts:
             self._conflicts.add((epoch, leader))
             text = f"also called the leader of epoch {epoch}, like {known.leader}: two leaders"
@@ -273,6 +308,14 @@ class Leaders:
         if known is not None and known.time is None:
             known.time, known.begins, known.ending = time, BEFORE_LOG, "the snapshot ends"
 
+    def beginnings(self) -> list[tuple[float, NodeId]]:
+        """Return the leaders so far, each with the time from which it is known to lead."""
+        return [
+            (each.time, each.leader)
+            for each in self.by_epoch.values()
+            if each.time is not None and each.leader is not None
+        ]
+
     def last_voters(self) -> list[int]:
         """Return the voters that the last LeaderChange record names."""
         named = [each for each in self.by_epoch.values() if each.voters]
@@ -344,8 +387,14 @@ class Leaders:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def finish(self, silences: Sequence[Silence], log_silences: Sequence[LogSilence] = ()) -> None:
-        """Determine how each epoch ended.
+    def finish(
+        self,
+        silences: Sequence[Silence],
+        log_silences: Sequence[LogSilence],
+        recorded: Recordings,
+        end: float,
+    ) -> None:
+        """Determine how each epoch ended, by what captures and the log recorded until an end.
 
         Order: after all frames and files.
         """
@@ -356,15 +405,62 @@ class Leaders:
             if known.end_offset is None:
                 known.end_offset = _end_offset(known, order)
             silence = _silence_of(known, limit, silences)
+            stop = end if limit is None else limit
             if silence is not None:
-                known.end, known.ending = silence.start, "fell silent"
+                known.end, known.ending = silence.start, _FELL_SILENT
             elif known.resigned is not None and (limit is None or known.resigned <= limit):
-                known.end, known.ending = known.resigned, "resigned"
+                known.end, known.ending = known.resigned, _RESIGNED
             elif known.epoch in last:
-                known.end, known.ending = last[known.epoch].start, "fell silent"
+                known.end, known.ending = last[known.epoch].start, _FELL_SILENT
+                known.leaderless = None if limit is None else (known.end, limit)
+            elif known.last_seen is not None and (
+                until := recorded.until(known.last_seen, stop)
+            ) < stop:
+                known.end, known.ending = until, TO_RECORDED_END
             elif successor is not None:
                 known.end = _end_time(known, successor)
                 known.ending = _ending(known, successor)
+            self._note_gap(known, successor, recorded, end)
+
+    def _note_gap(
+        self,
+        known: LeaderOfEpoch,
+        successor: LeaderOfEpoch | None,
+        recorded: Recordings,
+        end: float,
+    ) -> None:
+        """Determine until when nobody led after an epoch, and whether the next one's begin is seen.
+        """
+        time = None if successor is None else successor.time
+        holes = recorded.holes(known.end or 0.0, time) if time and known.end else []
+        is_seen = successor is not None and self._is_begin_seen(successor)
+        if successor is not None and holes and not is_seen:
+            successor.begins, successor.not_before = NOT_RECORDED, holes[-1][0]
+        if known.end is None or known.ending not in (_FELL_SILENT, _RESIGNED):
+            return
+        if known.leaderless is not None:
+            return
+        until = recorded.until(known.end, end) if time is None else time
+        pauses = self._nodes.recordings.pauses(known.end, until)
+        if time is not None and (holes or not is_seen):
+            until = pauses[0][0] if pauses else known.end
+        start = pauses[0][1] if _may_have_led(known.end, pauses) else known.end
+        if until > start:
+            known.leaderless = start, until
+
+    def _is_begin_seen(self, known: LeaderOfEpoch) -> bool:
+        """Return whether an epoch's first evidence is from its election."""
+        if known.time is None or known.begins or known.seen_in not in _BEGINNINGS:
+            return False
+        if known.last_seen is None:
+            return True  # a record of the log says when
+        votes = [
+            each.time
+            for each in self._elections.rounds
+            if (each.epoch, each.candidate) == (known.epoch, known.leader) and not each.is_pre_vote
+        ]
+        since = max(votes, default=known.time - _ANNOUNCED_S)
+        return not self._nodes.recordings.pauses(since, known.time)
 
     def events(self, rounds: Iterable[Round]) -> Iterator[Event]:
         """Yield elections, resignations and other events of leaders."""
@@ -405,11 +501,17 @@ class Leaders:
             remarks.append(f"announced to {listed(sorted(known.announced, key=str))}")
         if known.start_offset is not None and "LeaderChange" in known.sources:
             remarks.append(f"LeaderChange at offset {known.start_offset}")
-        if before is not None and before.end is not None and time > before.end:
-            remarks.append(f"no leader for {duration_text(time - before.end)}")
-        if known.begins:
+        if before is not None and before.leaderless and before.leaderless[1] == time:
+            start = before.leaderless[0] if before.end is None else before.end
+            most = "up to " if start < before.leaderless[0] else ""
+            remarks.append(f"no leader for {most}{duration_text(time - start)}")
+        if known.begins == NOT_RECORDED:
+            not_before = time if known.not_before is None else known.not_before
+            took = duration_text(time - not_before)
+            remarks.append(f"elected within the {took} before, which are not recorded")
+        elif known.begins:
             remarks.append(f"since {known.begins}")
-        is_election = known.seen_in in ("BeginQuorumEpoch", "LeaderChange") and not known.begins
+        is_election = known.seen_in in _BEGINNINGS and not known.begins
         text = "is elected leader" if is_election else f"is the leader, as {known.seen_in} says"
         details = {
             "granting": granting,
@@ -452,6 +554,11 @@ def _end_offset(known: LeaderOfEpoch, order: Sequence[LeaderOfEpoch]) -> int | N
         return None
     end = min(start for start in later if start is not None)
     return end if known.start_offset is None or end >= known.start_offset else None
+
+
+def _may_have_led(end: float, pauses: Sequence[TimeSpan]) -> bool:
+    """Return whether a leader may have gone on after its last packet that was recorded."""
+    return bool(pauses) and pauses[0][0] - end < _AT_ONCE_S
 
 
 def _end_time(known: LeaderOfEpoch, successor: LeaderOfEpoch) -> float | None:

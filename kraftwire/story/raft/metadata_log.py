@@ -308,6 +308,7 @@ class MetadataLog:
             self._summary.first_offset = self.coverage.spans[0].base
             self._summary.end_offset = self.coverage.spans[-1].end
         self._summary.missing = self.coverage.missing
+        self._summary.is_of_files = any(each.last_time for each in self.coverage.spans)
         return self._summary
 
     def _record(

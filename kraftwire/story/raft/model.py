@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.capture.recorded import HostPair, TimeSpan, host_pair
 from kraftwire.decode.text import listed
 from kraftwire.messages import API_NAMES
 from kraftwire.records.offsets import OffsetAndEpoch
@@ -67,6 +68,11 @@ class ObservedFrame:
         """Host and port of the client."""
         return self.connection.rpartition("-")[0]
 
+    @property
+    def hosts(self) -> HostPair:
+        """The hosts at both ends."""
+        return host_pair(self.connection)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -88,7 +94,8 @@ class Event:
 class Answer:
     """The answer of one node; `time` is None until it is seen.
 
-    `is_granted` is None unless the request is a Vote; `epoch` and `leader` are those in the answer.
+    Without one, `is_missing` is whether it would have been recorded. `is_granted` is None unless
+    the request is a Vote; `epoch` and `leader` are those in the answer.
     """
 
     request_time: float
@@ -97,6 +104,8 @@ class Answer:
     error: int = 0
     epoch: int = -1
     leader: int = -1
+    pair: HostPair | None = None
+    is_missing: bool = True
 
 
 @dataclass(slots=True)
@@ -130,10 +139,12 @@ class LeaderOfEpoch:
     the evidence that names the leader, or else of the first one. `sources` are all kinds of
     evidence. `start_offset` and `end_offset` (exclusive) are the offsets of its records, None where
     they are not known; its LeaderChange record also names `voters` and those `granting`. `begins`
-    says where its first record is if the log does not have it: "before the log", "in missing
-    offsets"; then `time` is only when the epoch is first seen.
-    `preferred` are the successors that it named when it resigned. `votes` maps nodes to whom they
-    voted for, as their quorum-state files say.
+    says where its first record is if the log does not have it, or that the epoch began while
+    nothing was recorded: "before the log", "in missing offsets", "not recorded"; then `time` is
+    only when the epoch is first seen, and `not_before` the end of what was recorded before, where
+    known. `last_seen` is when a frame named its leader last. In the time `leaderless` after it
+    nobody led, as is recorded; None without one. `preferred` are the successors that it named when
+    it resigned. `votes` maps nodes to whom they voted for, as their quorum-state files say.
     """
 
     epoch: int
@@ -154,14 +165,19 @@ class LeaderOfEpoch:
     end_offset: int | None = None
     begins: str = ""
     votes: dict[int, int] = field(default_factory=dict)
+    last_seen: float | None = None
+    not_before: float | None = None
+    leaderless: TimeSpan | None = None
 
 
 @dataclass(slots=True)
 class Silence:
-    """A time in which a node sent nothing while others did; `end` is None if it never ended.
+    """A time in which a node sent nothing while others did, and while it was recorded.
 
-    `unanswered` counts the requests to the node that never got an answer; `waits_for` is the node
-    that had not yet answered this node's own last request.
+    `end` is None if it did not end while it was recorded, which is `until` then. For
+    `without_packets` seconds of it no packet of anyone was recorded. `unanswered` counts the
+    requests to the node that got no answer; `waits_for` is the node that had not yet answered this
+    node's own last request.
     """
 
     node: NodeId
@@ -169,10 +185,13 @@ class Silence:
     end: float | None
     unanswered: int = 0
     waits_for: NodeId | None = None
+    until: float = 0.0
+    without_packets: float = 0.0
 
 
-# Marks a span of time in which the replica was the leader, in place of a lag.
+# In place of a lag: the replica was the leader in a span of time, or the span was not recorded.
 LEADS = -1
+NOT_RECORDED = -2
 
 
 @dataclass(slots=True)
@@ -180,8 +199,9 @@ class Replica:
     """The progress of one replica of the metadata log.
 
     A lag is the number of records between a fetch offset and the largest end of the log seen until
-    then. `lags` are the largest lags of equal spans of time, None where the replica did not fetch
-    and `LEADS` where it led; `gap_max` is the longest pause between two fetches.
+    then. `lags` are the largest lags of equal spans of time, None where the replica did not fetch,
+    `LEADS` where it led and `NOT_RECORDED`; `gap_max` is the longest pause between two fetches, as
+    far as it was recorded.
     """
 
     node: NodeId
@@ -235,7 +255,8 @@ class LogSummary:
     `hidden` counts the others. The offsets reach from `first_offset` up to, but not including,
     `end_offset`; those `missing` in between are (first, end) as well. Without any record of the
     log it is the summary of the newest `snapshot`, which is empty otherwise; then the offsets are
-    places in the snapshot.
+    places in the snapshot. It `is_of_files` if a log file has any of them; a capture need not show
+    every offset.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -247,6 +268,7 @@ class LogSummary:
     missing: list[tuple[int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     snapshot: str = ""
+    is_of_files: bool = False
 
 
 # Id of a finding about bytes that a start truncates if nothing follows -> what the bytes are.
@@ -383,7 +405,8 @@ class Story:
     `labels` describes each node; `cluster` is the cluster id, None where it is unknown. `files` are
     the replicas among the files, the furthest first; `majority` is None where the voters are not
     known. `contradictions` are what their files say of each other that cannot both be true.
-    `unowned` are log directories that name no cluster, while others do.
+    `unowned` are log directories that name no cluster, while others do. `not_recorded` are the
+    times of which neither a capture nor the log says anything.
     """
 
     start: float
@@ -402,6 +425,7 @@ class Story:
     contradictions: list[str] = field(default_factory=list)
     majority: Majority | None = None
     unowned: list[str] = field(default_factory=list)
+    not_recorded: list[TimeSpan] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:

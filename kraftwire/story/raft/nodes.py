@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, product
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import HostPair, Recordings, host_pair
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
 
-# A replica asks at least every 500 ms (the wait of a Fetch); three times that is unusual.
-SILENCE_S = 1.5
+# A replica asks at least every 500 ms (the wait of a Fetch). Between two requests may be a time
+# without a recording that is too short to be noted (`PAUSE_NS`); longer than that is unusual.
+SILENCE_S = 1.8
 
 # Silence is only unusual for a node that was seen without a pause for this long and in this many
 # frames. A capture at one node's interface shows the others only now and then.
 _HEARD_S = 2.0
 _HEARD_COUNT = 6
 
-# If nobody sends anything for this long, the capture has a hole or the cluster is at rest. Must be
-# longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
-_HOLE_S = 4.0
+# Less than any pause.
+_MOMENT_S = 0.001
 
 # Time for requests that were in flight, or waiting at the node, when it fell silent.
 _ON_THE_WAY_S = 2.0
@@ -31,7 +32,8 @@ _ON_THE_WAY_S = 2.0
 class Nodes:
     """Gathers the nodes of a capture and their silences."""
 
-    def __init__(self) -> None:
+    def __init__(self, recordings: Recordings) -> None:
+        self.recordings = recordings
         self.kinds: dict[NodeId, str] = {}
         self.silences: list[Silence] = []
         self._servers: dict[str, int] = {}
@@ -39,7 +41,6 @@ class Nodes:
         self._last_seen: dict[NodeId, float] = {}
         # Node -> since when, and in how many frames, it was seen without a pause.
         self._heard: dict[NodeId, tuple[float, int]] = {}
-        self._last_frame: float | None = None
         # Node -> the server of its last request, until that is answered.
         self._waits_for: dict[NodeId, str] = {}
         # (connection, correlation id) -> (server, time); the oldest requests are forgotten first.
@@ -80,11 +81,6 @@ class Nodes:
         Order: after the body has shown the sender. Frames that waited for missing packets may come
         late, with the time at which they were on the wire.
         """
-        if self._last_frame is None:
-            self._last_frame = frame.time
-        elif frame.time - self._last_frame > _HOLE_S:
-            self._last_seen = dict.fromkeys(self._last_seen, frame.time)
-        self._last_frame = max(self._last_frame, frame.time)
         if frame.is_request:
             self._pending[frame.connection, frame.correlation_id] = (frame.server, frame.time)
             if len(self._pending) > RAFT_PENDING_COUNT_MAX:
@@ -104,20 +100,72 @@ class Nodes:
         if server is not None:
             self._sign_of_life(server, frame.time)
 
-    def finish(self, end: float) -> None:
-        """Complete the silences at the end of the capture, and count their unanswered requests."""
+    def finish(self, end: float, leaders: Sequence[tuple[float, NodeId]] = ()) -> None:
+        """Complete the silences at the last frame, and keep what of them was recorded.
+
+        `leaders` are known, each with the time from which it led. A node that has a new leader
+        speaks to that one, and is not heard unless what they say is recorded.
+        """
         for node, last in list(self._last_seen.items()):
             if end - last > SILENCE_S:
                 self._note_silence(node, last, None)
-        self.silences = [each for each in self.silences if not self._is_waiting(each)]
+        pairs, hosts = self._ways()
+
+        def is_heard_by(node: NodeId, leader: NodeId, time: float) -> bool:
+            ends = product(hosts[node], hosts[leader])
+            return node == leader or any(
+                self.recordings.shows((min(pair), max(pair)), time) for pair in ends
+            )
+
+        found = []
+        for each in self.silences:
+            if not self._is_waiting(each):
+                later = [known for known in leaders if known[0] > each.start]
+                unheard = (time for time, who in later if not is_heard_by(each.node, who, time))
+                last = min(unheard, default=end)
+                if self._is_recorded(each, min(last, end), pairs[each.node]):
+                    found.append(each)
+        self.silences = found
         self.silences.sort(key=lambda each: each.start)
         for silence in self.silences:
-            first = silence.start - _ON_THE_WAY_S
-            last = end if silence.end is None else silence.end
+            first, last = silence.start - _ON_THE_WAY_S, silence.until - _ON_THE_WAY_S
             silence.unanswered = sum(
                 first <= sent <= last and self._servers.get(server) == silence.node
                 for server, sent in self._pending.values()
             )
+
+    def _ways(self) -> tuple[dict[NodeId, set[HostPair]], dict[NodeId, set[str]]]:
+        """Return the hosts between which each node was heard, and those that are its own."""
+        pairs: dict[NodeId, set[HostPair]] = defaultdict(set)
+        hosts: dict[NodeId, set[str]] = defaultdict(set)
+        for connection, client in self._clients.items():
+            start, _, end = connection.rpartition("-")
+            for node, address in ((client, start), (self._servers.get(end), end)):
+                if node is not None:
+                    pairs[node].add(host_pair(connection))
+                    hosts[node].add(address.rpartition(":")[0])
+        return pairs, hosts
+
+    def _is_recorded(self, silence: Silence, end: float, pairs: Iterable[HostPair]) -> bool:
+        """Limit a silence to what was recorded of it; return whether enough of it was.
+
+        It counts as long as all hosts are recorded between which the node was heard before.
+        """
+        start, recordings = silence.start, self.recordings
+        shown = [pair for pair in pairs if recordings.shows(pair, start)]
+        if not shown:
+            return False
+        stop = end
+        if silence.end is not None and silence.end <= end:
+            # Where the node is heard again there is a packet: a pause before it is waited through.
+            stop = silence.end + _MOMENT_S
+        until = min(recordings.until(start, stop, pair) for pair in shown)
+        if silence.end is not None and until < silence.end:
+            silence.end = None
+        silence.until = until if silence.end is None else silence.end
+        pauses = [recordings.pauses(start, silence.until, pair) for pair in shown]
+        silence.without_packets = max(sum(b - a for a, b in each) for each in pauses)
+        return silence.until - start - silence.without_packets > SILENCE_S
 
     def _sign_of_life(self, node: NodeId, time: float) -> None:
         last = self._last_seen.get(node)

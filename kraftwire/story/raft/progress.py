@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.text import duration_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
-from kraftwire.story.raft.model import LEADS, Event, NodeId, Replica
+from kraftwire.story.raft.model import LEADS, NOT_RECORDED, Event, NodeId, Replica
 
 # The number of columns of the lag over time; spans double when they are used up.
 SPAN_COUNT = 40
@@ -43,16 +44,28 @@ class Spans:
             index = int((time - self._start) / self._span)
         self._maxima[index] = max(value, self._maxima.get(index, value))
 
-    def values(self, end: float) -> list[int | None]:
-        """Return the maximum of each span up to a time, None for spans without a value."""
+    def values(self, end: float, recordings: Recordings) -> list[int | None]:
+        """Return the maximum of each span up to a time, None for spans without a value, and
+        `NOT_RECORDED` for those of which nothing was recorded.
+        """
         count = min(int((end - self._start) / self._span) + 1, SPAN_COUNT)
-        return [self._maxima.get(index) for index in range(count)]
+        return [
+            self._maxima.get(index, None if self._has_packets(index, recordings) else NOT_RECORDED)
+            for index in range(count)
+        ]
+
+    def _has_packets(self, index: int, recordings: Recordings) -> bool:
+        start = self._start + index * self._span
+        return recordings.has_packets(start, start + self._span)
 
 
 class Progress:
     """Gathers the high watermark, the end of the log, and the fetch offsets of replicas."""
 
-    def __init__(self) -> None:
+    def __init__(self, recordings: Recordings) -> None:
+        self._recordings = recordings
+        # The time of the last frame.
+        self._latest = 0.0
         self.replicas: dict[NodeId, Replica] = {}
         self.high_watermark = -1
         self.log_end = -1
@@ -73,7 +86,9 @@ class Progress:
         known.first_fetch = min(known.first_fetch, time)
         if time < known.last_fetch:
             return  # the frame waited for a missing packet, and later ones came first
-        known.gap_max = max(known.gap_max, time - self._at_work.get(node, time))
+        gap = time - self._at_work.get(node, time)
+        if gap > known.gap_max:
+            known.gap_max = max(known.gap_max, self._recordings.longest(time - gap, time))
         self._at_work[node] = max(time, self._at_work.get(node, time))
         known.last_fetch = time
         known.offset = offset
@@ -85,12 +100,15 @@ class Progress:
     def on_leader(self, leader: NodeId, high_watermark: int, time: float, epoch: int) -> None:
         """Add a high watermark that the leader sent."""
         self._leader = leader
+        self._forget_after_pause(time)
         known = self.replicas.get(leader)
         if known is not None:
             self._at_work[leader] = time
             known.offset = self.log_end
             self._spans[leader].add(time, LEADS)
         if high_watermark <= self.high_watermark:
+            if self._uncommitted_since is None and self.log_end > self.high_watermark:
+                self._uncommitted_since = time
             return
         since = self._uncommitted_since
         if since is not None and time - since > _STUCK_S and self.high_watermark >= 0:
@@ -108,13 +126,19 @@ class Progress:
         yield from self._events
 
     def finish(self, end: float) -> None:
-        """Complete the lags over time."""
+        """Complete the lags over time, up to the last frame."""
         for node, known in self.replicas.items():
-            known.lags = self._spans[node].values(end)
+            known.lags = self._spans[node].values(end, self._recordings)
+
+    def _forget_after_pause(self, time: float) -> None:
+        """Forget since when records wait, if they may have been committed unseen."""
+        if self._recordings.pauses(self._latest, time):
+            self._uncommitted_since = None
+        self._latest = max(time, self._latest)
 
     def _add(self, node: NodeId, offset: int, time: float) -> Replica:
         if self._start is None:
-            self._start = time
+            self._start = self._latest = time
         self._spans[node] = Spans(self._start)
         known = self.replicas[node] = Replica(node, time, offset, time)
         return known

@@ -373,7 +373,8 @@ class Downloads:
             id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             known = self._current.get((body.replica_id, id))
             if known is not None and not _goes_on(known, source, partition.position, frame.time):
-                known.is_given_up = not known.is_complete
+                is_recorded = not self._nodes.recordings.pauses(known.end, frame.time)
+                known.is_given_up = is_recorded and not known.is_complete
                 known = None
             if known is None:
                 known = _Download(
@@ -419,7 +420,8 @@ class Downloads:
         for instruction in self._instructions:
             yield _instruction_event(instruction)
         for download in self._downloads:
-            is_given_up = download.is_given_up or end - download.end > _GIVEN_UP_S
+            until = self._nodes.recordings.until(download.end, end)
+            is_given_up = download.is_given_up or until - download.end > _GIVEN_UP_S
             yield _download_event(download, is_given_up=is_given_up)
 
 
@@ -456,7 +458,7 @@ def _download_event(each: _Download, *, is_given_up: bool) -> Event:
     if each.error:
         parts.append(error_name(each.error))
     elif not each.is_complete:
-        parts.append("broken off" if is_given_up else "not finished yet")
+        parts.append("broken off" if is_given_up else "the rest is not recorded")
     parts.append(duration_text(each.end - each.start))
     details = {
         "endOffset": each.snapshot.end_offset,

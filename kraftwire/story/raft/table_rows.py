@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import METADATA_TOPIC
@@ -124,12 +125,17 @@ class QuorumRows:
     """
 
     def __init__(self) -> None:
-        self._timeline = Timeline()
+        self._recordings = Recordings()
+        self._timeline = Timeline(self._recordings)
         self._waiting: list[tuple[int, int, int, _Answer]] = []
         self._count = 0
         self._places = _Places()
         # What contradicts the records before it, told once however many replicas have it.
         self._wrong: dict[Contradiction, LocatedEvent] = {}
+
+    def on_recording(self, recorded: Recorded) -> None:
+        """Add a recording of exchanges. Order: before these."""
+        self._recordings.add(recorded)
 
     def on_exchange(self, row: ExchangeRow) -> None:
         """Add an exchange."""
@@ -225,7 +231,12 @@ class QuorumRows:
             details = event.details
             if event.kind in ("leader", "epoch"):
                 leader = leaders[event.epoch, event.node]
-                details = {**details, "end": leader.end, "ending": leader.ending or None}
+                details = {
+                    **details,
+                    "end": leader.end,
+                    "ending": leader.ending or None,
+                    "leaderless": leader.leaderless,
+                }
             time_ns, file, position = self._places.find(event.time)
             yield LocatedEvent(event, time_ns, details, file, position)
         yield from self._wrong.values()

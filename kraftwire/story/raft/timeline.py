@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.files.kinds import FileKind
@@ -68,8 +69,12 @@ class Timeline:
     Order: `on_frame`, or `on_batch`, as they come; then call `story` once.
     """
 
-    def __init__(self, *, show_secrets: bool = False) -> None:
-        self._nodes = Nodes()
+    def __init__(
+        self, recordings: Recordings | None = None, *, show_secrets: bool = False
+    ) -> None:
+        """Begin a story. `recordings` are those of the frames, and grow while these come."""
+        self._recordings = Recordings() if recordings is None else recordings
+        self._nodes = Nodes(self._recordings)
         self._voters = Voters(self._nodes)
         self._downloads = Downloads(self._nodes)
         self._log = MetadataLog(
@@ -78,7 +83,7 @@ class Timeline:
         self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._elections = Elections(self._nodes)
         self._leaders = Leaders(self._nodes, self._elections)
-        self._progress = Progress()
+        self._progress = Progress(self._recordings)
         self._endings = Endings(self._nodes)
         self._files = ReplicasOnDisk()
         # The log file of the batch that is being read, empty for frames.
@@ -86,11 +91,15 @@ class Timeline:
         self._events: list[Event] = []
         self._start: float | None = None
         self._end = 0.0
+        # The times of the first and the last frame.
+        self._first_frame: float | None = None
+        self._last_frame = 0.0
 
     def on_frame(self, frame: ObservedFrame) -> None:
         """Add a frame."""
         self._file = ""
         self._note_time(frame.time)
+        self._note_frame(frame)
         if frame.body is not None:
             if frame.is_request:
                 self._on_request(frame, frame.body)
@@ -351,14 +360,16 @@ class Timeline:
 
         `unowned` are log directories that may be of another cluster.
         """
-        self._nodes.finish(self._end)
         if self._log.is_empty:
             for _, time in self._snapshots.times():
                 self._note_time(time)
         contradictions = self._conclude_files(unowned)
         log_silences = list(self._log.coverage.silences())
-        self._leaders.finish(self._nodes.silences, log_silences)
-        self._progress.finish(self._end)
+        self._nodes.finish(self._last_frame, self._leaders.beginnings())
+        recorded = self._recordings.and_also(self._log.coverage.recorded())
+        self._elections.finish()
+        self._leaders.finish(self._nodes.silences, log_silences, recorded, self._end)
+        self._progress.finish(self._last_frame)
         labels = self._labels()
         start = self._start if self._start is not None else self._end
         events = [
@@ -366,7 +377,7 @@ class Timeline:
             *self._elections.events(),
             *self._leaders.events(self._elections.rounds),
             *self._voters.events(),
-            *self._downloads.events(self._end),
+            *self._downloads.events(self._last_frame),
             *self._progress.events(),
             *self._log.events,
             *self._snapshots.events(start),
@@ -376,6 +387,8 @@ class Timeline:
             *self._arrivals(),
             *self._endings.events(),
         ]
+        not_recorded = [] if self._first_frame is None else recorded.holes(start, self._end)
+        events += map(_hole_event, not_recorded)
         events.sort(key=lambda each: each.time)
         log = self._log.summary()
         if self._log.is_empty and self._snapshots.latest is not None:
@@ -396,6 +409,7 @@ class Timeline:
             files=self._files.replicas,
             contradictions=contradictions,
             majority=self._files.majority,
+            not_recorded=not_recorded,
         )
 
     def _conclude_files(self, unowned: Collection[str]) -> list[str]:
@@ -462,13 +476,19 @@ class Timeline:
             remarks.append(f"after it resigned in epoch {resigned[0]}")
         if silence.unanswered:
             remarks.append(f"{silence.unanswered} requests to it without an answer")
-        span = "for good"
-        if silence.end is not None:
-            span = f"for {duration_text(silence.end - silence.start)}"
+        if silence.without_packets:
+            paused = duration_text(silence.without_packets)
+            remarks.append(f"no packet of anyone is recorded for {paused} of it")
+        span = f"for {duration_text(silence.until - silence.start)}"
+        if silence.end is None:
+            span = f"for at least {duration_text(silence.until - silence.start)}"
+            remarks.append("not recorded after that")
         text = with_remarks(f"{'leader ' if led else ''}falls silent {span}", remarks)
         seconds = None if silence.end is None else silence.end - silence.start
         details = {
             "seconds": seconds,
+            "until": silence.until,
+            "recordedSeconds": silence.until - silence.start - silence.without_packets,
             "unanswered": silence.unanswered,
             "wasLeader": bool(led),
         }
@@ -485,10 +505,22 @@ class Timeline:
         node = None if known is None else known.leader
         return Event(silence.start, "silence", text, silence.epoch, node, details)
 
+    def _note_frame(self, frame: ObservedFrame) -> None:
+        self._recordings.note_frame(frame.time, frame.connection)
+        if self._first_frame is None or frame.time < self._first_frame:
+            self._first_frame = frame.time
+        self._last_frame = max(self._last_frame, frame.time)
+
     def _note_time(self, time: float) -> None:
         if self._start is None or time < self._start:
             self._start = time
         self._end = max(self._end, time)
+
+
+def _hole_event(hole: TimeSpan) -> Event:
+    start, end = hole
+    text = f"nothing is recorded for {duration_text(end - start)}"
+    return Event(start, "not-recorded", text, None, None, {"until": end, "seconds": end - start})
 
 
 def _backwards_event(step: Backwards) -> Event:

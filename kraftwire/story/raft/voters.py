@@ -20,6 +20,9 @@ from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
+# A majority confirms a record much faster.
+_COMMITTED_S = 1.0
+
 
 @dataclass(slots=True)
 class _Version:
@@ -180,7 +183,9 @@ class Voters:
         elif each.committed is not None:
             yield f"committed after {duration_text(max(0.0, each.committed - each.time))}"
         elif each.offset is not None and 0 <= self._high_watermark <= each.offset:
-            yield "not committed"
+            until = self._nodes.recordings.until(each.time, each.time + _COMMITTED_S)
+            is_recorded = until - each.time >= _COMMITTED_S
+            yield "not committed" if is_recorded else "commit not recorded"
 
 
 def _place(voter: Voter) -> str:
@@ -219,6 +224,9 @@ _KINDS = {
 CHANGES = frozenset(_KINDS)
 _KRAFT_VERSION = "kraft.version"
 
+# An admin client waits for request.timeout.ms, 30 s.
+_ANSWERED_S = 30.0
+
 ChangeRequest = (
     AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest | UpdateFeaturesRequest
 )
@@ -228,8 +236,9 @@ ChangeRequest = (
 class _Change:
     """A request; `end` is None until it is answered.
 
-    `leader` is the node that received it, `passed_to` the node to which a broker passed it on;
-    `count` requests in a row had the same outcome, the last one at `end`.
+    Without an answer, `is_missing` is whether one would have been recorded. `leader` is the node
+    that received it, `passed_to` the node to which a broker passed it on; `count` requests in a row
+    had the same outcome, the last one at `end`.
     """
 
     start: float
@@ -245,6 +254,7 @@ class _Change:
     message: str = ""
     count: int = 1
     last_start: float = 0.0
+    is_missing: bool = True
 
 
 class VoterChanges:
@@ -317,7 +327,12 @@ class VoterChanges:
                 continue
             latest[change.kind, change.voter] = change
             folded.append(change)
-        yield from map(_event, folded)
+        for change in folded:
+            if change.end is None:
+                start = change.last_start
+                until = self._nodes.recordings.until(start, start + _ANSWERED_S)
+                change.is_missing = until - start >= _ANSWERED_S
+            yield _event(change)
 
 
 def _is_like(before: _Change, change: _Change) -> bool:
@@ -350,7 +365,8 @@ def _event(change: _Change) -> Event:
 
 def _outcome(change: _Change) -> tuple[str, dict[str, Any]]:
     if change.end is None:
-        return "no answer", {"error": None, "message": None, "latencyMs": None}
+        text = "no answer" if change.is_missing else "answer not recorded"
+        return text, {"error": None, "message": None, "latencyMs": None}
     took = change.end - change.last_start
     details: dict[str, Any] = {
         "error": error_name(change.error),

@@ -70,6 +70,7 @@ def test_elections_that_fail_are_one_line_though_the_epoch_rises() -> None:
     for epoch in range(5, 25):
         quorum.vote(1, 2, epoch=epoch, granted=None)
         quorum.wait(1.5)
+    quorum.go_on(3)
     votes = [line for line in _lines(quorum.timeline.story()) if "asks for votes" in line]
     assert len(votes) == 1
     assert votes[0].endswith("no answer of 2 (20 times in 28.5 s, up to epoch 24)")

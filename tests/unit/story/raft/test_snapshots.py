@@ -144,7 +144,7 @@ def test_a_download_that_starts_again_is_another_one() -> None:
     slice_of(quorum, 0)
     first, second = events(quorum, "snapshot")
     assert "broken off" in first.text
-    assert "not finished yet" in second.text
+    assert "the rest is not recorded" in second.text
 
 
 def test_silence_in_the_middle_means_given_up() -> None:
@@ -152,9 +152,22 @@ def test_silence_in_the_middle_means_given_up() -> None:
     quorum = ScriptedQuorum()
     lead(quorum)
     slice_of(quorum, 0)
-    quorum.wait(10)
+    quorum.go_on(10)
     lead(quorum)
     assert "broken off" in events(quorum, "snapshot")[0].text
+
+
+def test_a_download_across_a_hole_is_not_called_given_up() -> None:
+    """It may have been completed while nothing was recorded."""
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
+    quorum.wait(1000)
+    slice_of(quorum, 0)
+    quorum.go_on(10)
+    first, second = events(quorum, "snapshot")
+    assert "the rest is not recorded" in first.text
+    assert "broken off" in second.text
 
 
 @pytest.mark.parametrize("is_top_level", [False, True])
@@ -179,7 +192,7 @@ def test_a_request_without_any_answer_brought_nothing() -> None:
     lead(quorum)
     slice_of(quorum, 0, is_answered=False)
     (event,) = events(quorum, "snapshot")
-    assert "(nothing came, not finished yet" in event.text
+    assert "(nothing came, the rest is not recorded" in event.text
     assert event.details["size"] is None
 
 

@@ -90,6 +90,9 @@ def test_a_voter_without_an_answer_is_named() -> None:
     quorum.vote(1, 2, epoch=2)
     quorum.vote(1, 3, epoch=2, granted=None)
     (vote,) = _events(quorum.timeline.story(), "vote")
+    assert vote.text == "asks for votes: granted by 2; answer not recorded: 3"
+    quorum.go_on(3)
+    (vote,) = _events(quorum.timeline.story(), "vote")
     assert vote.text == "asks for votes: granted by 2; no answer of 3"
 
 
@@ -108,7 +111,10 @@ def test_a_leader_that_dies_falls_silent_and_leaves_a_gap() -> None:
     story = quorum.timeline.story()
     (silence,) = _events(story, "silence")
     assert (silence.node, silence.epoch) == (2, 1)
-    assert "leader falls silent for good (2 requests to it without an answer)" in silence.text
+    assert silence.text == (
+        "leader falls silent for at least 5.09 s (2 requests to it without an answer, not recorded "
+        "after that)"
+    )
     assert silence.time < died
     assert _events(story, "pre-vote")[0].text.startswith(
         "asks for pre-votes, 2.5 s after the last answer of leader 2"
@@ -258,6 +264,7 @@ def test_the_json_form_has_what_the_text_has() -> None:
         "voter": 2,
         "granted": True,
         "error": "NONE",
+        "isRecorded": True,
         "epoch": 1,
         "leader": None,
         "latencyMs": json["events"][0]["answers"][0]["latencyMs"],

@@ -82,6 +82,9 @@ def test_a_voter_set_says_when_it_was_committed() -> None:
     assert first.text == (
         "voters are 1, 2, 3 (VotersRecord at offset 0, committed after 30 ms)"
     )
+    assert second.text == "voters are 1, 2 (3 left, VotersRecord at offset 1, commit not recorded)"
+    quorum.go_on(2)
+    _, second = events(quorum, "voters")
     assert second.text == "voters are 1, 2 (3 left, VotersRecord at offset 1, not committed)"
 
 
@@ -190,7 +193,7 @@ def add(voter: int = 4, **more: bool) -> AddRaftVoterRequest:
             UpdateRaftVoterResponse(),
             "UpdateRaftVoter, asked of 1: done after 10 ms",
         ),
-        (add(), None, "AddRaftVoter at h:9004, asked of 1: no answer"),
+        (add(), None, "AddRaftVoter at h:9004, asked of 1: answer not recorded"),
     ],
 )
 def test_requests_to_change_the_voters_show_their_outcome(
