@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kraftwire.errors import UsageError
+from kraftwire.security.host_check import HostCheckingContext
 from kraftwire.security.pem import KEY, pem_block
 from kraftwire.security.settings import SSL, Properties, SecuritySettings
 from kraftwire.security.stores import KeyEntry, read_key, read_roots
@@ -78,13 +79,14 @@ def client_tls(settings: SecuritySettings) -> TlsContext:
     Raises: UsageError with file, line and key for what cannot be used.
     """
     properties = settings.properties
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = _checks_host(properties)
+    context = HostCheckingContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.checks_host = _checks_host(properties)
     # Java trusts what is in the store, an intermediate or a node's own certificate included.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     suites = _restrict(context, properties)
     roots = read_roots(properties)
     if roots is None:
+        context.is_public = True
         context.load_default_certs()
     else:
         _trust(context, properties, roots)

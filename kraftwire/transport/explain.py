@@ -13,6 +13,7 @@ import ssl
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.errors import CREDENTIALS, LISTENER, MECHANISM, TICKET, SaslError
+from kraftwire.security.host_check import OTHER_HOST
 from kraftwire.security.settings import PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL
 from kraftwire.security.stores import certificate_facts
 from kraftwire.transport.client_security import ClientSecurity
@@ -22,9 +23,7 @@ from kraftwire.transport.port_probe import ProbeResult, probe_port
 _NOT_YET_VALID, _EXPIRED = 9, 10
 # 7 is a signature by another authority of the same name, as after its keys were made anew.
 _UNTRUSTED = frozenset({2, 7, 18, 19, 20, 21})
-_OTHER_HOST = frozenset({62, 64})
 
-_ENDPOINT = "ssl.endpoint.identification.algorithm"
 # Alerts, in OpenSSL's names without what precedes ALERT_.
 _NO_CERTIFICATE = frozenset({"BAD_CERTIFICATE", "CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE"})
 _BAD_CERTIFICATE = frozenset(
@@ -144,10 +143,10 @@ def _unverified(
     code, properties = error.verify_code, security.settings.properties
     facts = certificate_facts(result.certificate) if result.certificate else None
     whose = f"the certificate of {facts.subject}" if facts else "the node's certificate"
-    if code in _OTHER_HOST:
+    if code == OTHER_HOST:
         names = f", only for {', '.join(facts.names)}" if facts and facts.names else ""
         text = f"{where}: the host check failed: {whose} is not for this host{names}"
-        cure = f"use a name of the certificate, or set {_ENDPOINT} to nothing for no check"
+        cure = "use a name of the certificate, or give the node one for this host"
         return SecurityError(f"{text}; {cure}", is_usage=True)
     if code in _UNTRUSTED:
         issuer = f", issued by {facts.issuer}," if facts else ""

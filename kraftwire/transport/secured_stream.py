@@ -124,7 +124,8 @@ class SecuredStream:
 
     async def _shake_hands(self, tls: TlsContext) -> None:
         assert isinstance(self._stream, trio.SocketStream)
-        host = self._address[0]
+        # Names in DNS may end with a dot, those in certificates do not.
+        host = self._address[0].removesuffix(".")
         secured = trio.SSLStream(
             self._stream, tls.context, server_hostname=host, https_compatible=True
         )

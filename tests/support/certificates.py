@@ -8,6 +8,7 @@ import ipaddress
 import ssl
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -173,6 +174,22 @@ def node_context(
     for name, version in limits.items():
         setattr(context, name, version)
     return context
+
+
+def shaken(
+    context: ssl.SSLContext, holder: Identity, folder: Path, host: str | None = None
+) -> ssl.SSLObject:
+    """A client's side of a handshake in memory with a node that has this certificate.
+
+    Raises: ssl.SSLError as the client does.
+    """
+    to_node, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_node, server_hostname=host)
+    node = node_context(holder, folder).wrap_bio(to_node, to_client, server_side=True)
+    for side in (client, node, client, node):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return client
 
 
 def _certificate(certificate: x509.Certificate, version: int) -> bytes:

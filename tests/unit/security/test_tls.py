@@ -30,14 +30,14 @@ def test_kafkas_defaults_hold() -> None:
     context = _context()
     versions = context.minimum_version, context.maximum_version
     assert versions == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
-    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+    assert (context.checks_host, context.verify_mode) == (True, ssl.CERT_REQUIRED)
 
 
 def test_an_empty_algorithm_turns_the_host_check_off() -> None:
     """And only that: the certificate is verified all the same."""
     context = _context(ssl_endpoint_identification_algorithm="")
-    assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
-    assert _context(ssl_endpoint_identification_algorithm="HTTPS").check_hostname
+    assert (context.checks_host, context.verify_mode) == (False, ssl.CERT_REQUIRED)
+    assert _context(ssl_endpoint_identification_algorithm="HTTPS").checks_host
     with pytest.raises(UsageError, match="expected https or nothing, found 'ldaps'"):
         _context(ssl_endpoint_identification_algorithm="ldaps")
 

@@ -145,9 +145,9 @@ def _refused(node: FakeNode, security: dict[str, str] | None, host: str = "127.0
     return f"{'cured here' if caught.value.is_usage else 'refused'}: {text}"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost."])
 def test_a_node_is_reached_over_tls(tmp_path: Path, host: str) -> None:
-    """By its name and by its address, both in the certificate."""
+    """By its name, also with a dot at its end, and by its address, both in the certificate."""
     with _node(tls=node_context(identity(), tmp_path)) as node:
         assert _ask(node, _trusting(), host) == 1
 
@@ -279,8 +279,8 @@ CERTIFICATES: dict[str, tuple[Identity, dict[str, str], str]] = {
     "another host": (
         identity(hosts=("kafka.example",)), {},
         "cured here: {}: the host check failed: the certificate of CN=node is not for this host, "
-        "only for kafka.example; use a name of the certificate, or set "
-        "ssl.endpoint.identification.algorithm to nothing for no check",
+        "only for kafka.example; use a name of the certificate, or give the "
+        "node one for this host",
     ),
 }  # fmt: skip
 

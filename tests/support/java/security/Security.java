@@ -65,6 +65,7 @@ public final class Security {
                 case "keys": Scram.keys(question, answer); break;
                 case "server": Scram.server(question, answer); break;
                 case "client": Scram.client(question, answer); break;
+                case "host": Hosts.check(question, answer); break;
                 case "stores": Stores.load(question, answer); break;
                 case "tokens": Tokens.validate(question, answer); break;
                 default: throw new IllegalArgumentException("unknown question");
