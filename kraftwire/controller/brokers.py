@@ -278,8 +278,9 @@ def _directory_records(
     records: list[VersionedRecord] = []
     offline = set(request.offline_log_dirs) & set(broker.log_dirs)
     remaining = [directory for directory in broker.log_dirs if directory not in offline]
-    # Differs from Kafka, which writes a record for each heartbeat once all directories are offline.
-    if cluster.level >= WITH_DIRECTORIES and offline and remaining:
+    # A record without directories changes none: once all are offline, each heartbeat writes one.
+    if cluster.level >= WITH_DIRECTORIES and offline:
+        # Differs from Kafka, which looks at the other replicas there as well (C-DIR-3).
         keys = _stored_in(cluster, cluster.image.topics.in_isr(broker.id), broker.id, offline)
         records += updates(cluster, keys, removed=broker.id)
         change = BrokerRegistrationChangeRecord(

@@ -11,7 +11,7 @@ from tests.oracle.clusters import rack_of
 from tests.oracle.forwarding import ADDRESS
 
 # The broker of the shared scripts that has two log directories, and the second of them.
-_WITH_TWO, _SECOND = 3, 33
+WITH_TWO, _SECOND = 3, 33
 
 _LATER = 1 << 40
 
@@ -57,7 +57,7 @@ def _cluster(_: Any, run: Any, __: int, racks: int) -> None:
 
 def _up(oracle: Any, run: Any, broker: int, process: int, _: int) -> Any:
     """A broker registers for the first time."""
-    directories = [broker, _SECOND] if broker == _WITH_TWO else [broker]
+    directories = [broker, _SECOND] if broker == WITH_TWO else [broker]
     rack = rack_of(broker, getattr(run, "racks", 0))
     made = oracle.Broker(run.c, broker, process, [*map(oracle.u, directories)], rack)
     run.b[broker] = made
@@ -91,8 +91,16 @@ def _early(_: Any, run: Any, broker: int) -> Any:
 
 def _lost(oracle: Any, run: Any, _: int) -> Any:
     """A broker that is not fenced loses the second of its directories."""
-    one = run.b[_WITH_TWO]
+    one = run.b[WITH_TWO]
     return [one.hb(), one.hb(offline=[oracle.u(_SECOND)])]
+
+
+def _all_lost(oracle: Any, run: Any, broker: int) -> Any:
+    """A broker that is not fenced loses all of its directories, and says so twice."""
+    one = run.b[broker]
+    directories = [broker, _SECOND] if broker == WITH_TWO else [broker]
+    offline = [*map(oracle.u, directories)]
+    return [one.hb(), one.hb(offline=offline), one.hb(offline=offline)]
 
 
 def _rejoin(oracle: Any, run: Any, broker: int, process: int) -> Any:
@@ -150,6 +158,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "old": _old,
     "early": _early,
     "lost": _lost,
+    "all lost": _all_lost,
     "rejoin": _rejoin,
     "abandoned": _abandoned,
     "recovering": _recovering,

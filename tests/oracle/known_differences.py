@@ -13,6 +13,7 @@ from typing import Any
 
 from kraftwire.controller.placement import is_usable
 from tests.oracle import placements
+from tests.oracle.broker_steps import WITH_TWO
 from tests.oracle.comparison import Step
 from tests.oracle.operations import plain
 from tests.oracle.our_controller import OurNode
@@ -22,7 +23,9 @@ _COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
 _AGAIN = "fenced again (C-HB-7)"
 _RETURNS = "a replica that comes back is eligible (C-REA-8)"
 _UNCLEAN = "a partition recovers after a cancelled reassignment (C-REA-6)"
-_LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN)
+_NOT_IN_SYNC = "a replica that is not in sync loses its directory (C-DIR-3)"
+_LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN, _NOT_IN_SYNC)
+_LOSING = ("lost", "all lost")
 _CANCELLING = ("cancel", "stranded")
 _PLACING = ("placed", "spread")
 RESIGNED = "Kafka's controller resigns (C-PCB-11)"
@@ -50,7 +53,9 @@ class KnownDifferences:
         brokers = cluster.image.brokers.values()
         self._fenced = {broker.id for broker in brokers if broker.is_fenced}
         moving = [fields["BrokerId"] for name, _, fields in java["rec"] if name in _COMES_OR_GOES]
-        self._held = self._partitions_of(moving[0] if moving else plain(java["op"])[1])
+        kind, broker = plain(java["op"])[:2]
+        self._held = self._partitions_of(moving[0] if moving else broker)
+        self._in_sync = self._partitions_in_sync(WITH_TWO if kind == "lost" else broker)
         self._returning = self._with_others()
         self._candidates = {
             broker.id: placements.Candidate(
@@ -68,6 +73,11 @@ class KnownDifferences:
             (self._run.norm(topic_id), index)
             for topic_id, index in (*topics.in_isr(broker), *topics.in_elr(broker))
         }
+
+    def _partitions_in_sync(self, broker: Any) -> set[_Place]:
+        """Return the partitions in which a broker is in sync."""
+        keys = self._node.image.topics.in_isr(broker)
+        return {(self._run.norm(topic_id), index) for topic_id, index in keys}
 
     def _with_others(self) -> set[_Place]:
         """Return the partitions in which brokers are eligible that have no replica any more."""
@@ -146,6 +156,9 @@ class KnownDifferences:
             return _UNCLEAN
         if any(_alike(record) == _alike(one) for one in more):
             return _NO_LEADER if fields.get("LastKnownElr") == [_NOBODY] else _SHIFTED
+        if name == "PartitionChangeRecord" and plain(java["op"])[0] in _LOSING:
+            is_again = [*map(_place, java["rec"])].count(_place(record)) > 1
+            return _NOT_IN_SYNC if is_again or _place(record) not in self._in_sync else ""
         if name == "PartitionChangeRecord" and _COMES_OR_GOES & {one[0] for one in java["rec"]}:
             is_stale = (fields["TopicId"], fields["PartitionId"]) not in self._held
             return _STALE if is_stale or _is_repeated(java, record) else ""

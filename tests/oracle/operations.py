@@ -1,6 +1,6 @@
 """Operations of brokers and clients that the shared scripts lack, mixed into them.
 
-Brokers register again, wrongly or with an old epoch, report too little or a lost directory, and
+Brokers register again, wrongly or with an old epoch, report too little or lost directories, and
 are removed and come back; clients move several partitions at once and list what moves. Some
 operations ask in other versions, and their clients through a broker.
 """
@@ -29,6 +29,7 @@ _WEIGHTS = {
     "old": 4,
     "early": 4,
     "lost": 3,
+    "all lost": 2,
     "rejoin": 1.5,
     "abandoned": 2,
     "listed": 3,
