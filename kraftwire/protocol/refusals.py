@@ -2,7 +2,7 @@
 
 A response follows from its schema: an element for each element of the request, with the same name
 or index. An error of the whole request stands once at the top of the response where its version has
-a place for it, otherwise in every element.
+a place for it, otherwise in every element; a few APIs have it in both.
 
 Source: Kafka's `AbstractRequest.getErrorResponse`.
 """
@@ -26,6 +26,9 @@ class Error(NamedTuple):
 
 
 SUCCESS = Error(ErrorCode.NONE)
+
+# Their elements repeat an error of the whole request.
+_IN_ALL_PLACES = frozenset({"AlterPartitionReassignmentsRequest", "ElectLeadersRequest"})
 
 # Fields that a response repeats from its request, and those with another default in a refusal.
 _REPEATED = frozenset(
@@ -78,10 +81,11 @@ def refusal(
     root = response.facts().root
     carried = _carried(root, version)
     arrays = [(p, q) for p, q in elements.items() if q.partition(".")[0] in carried]
-    if not arrays or (whole.code and "error_code" in carried):
+    is_once = "error_code" in carried and message.NAME not in _IN_ALL_PLACES
+    if not arrays or (whole.code and is_once):
         _fill(response, carried, message, whole if whole.code else error_of(message))
         return response
-    _fill(response, carried, message, SUCCESS)
+    _fill(response, carried, message, whole)
     for requested, answered in arrays:
         outer, _, inner = requested.partition(".")
         first, _, rest = answered.partition(".")

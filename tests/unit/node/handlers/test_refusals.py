@@ -6,11 +6,17 @@ import pytest
 
 from kraftwire.messages import produce_request as produce
 from kraftwire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftwire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreateTopicsResponse
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.messages.incremental_alter_configs_request import (
@@ -146,6 +152,29 @@ async def test_peers_are_sent_to_the_active_controller() -> None:
         assert answer.error_code == ErrorCode.NOT_CONTROLLER
     answer = await answer_of(node, request_of(topics("x"), 7, to="peer"))
     assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_elections_and_reassignments_are_refused_in_each_element_too() -> None:
+    """At the top, where the version has that, and for each partition (C-ERR-5)."""
+    wanted = [TopicPartitions(topic="t", partitions=[0, 3])]
+    for version in (0, 1, 2):
+        elect = ElectLeadersRequest(topic_partitions=wanted)
+        answer = await answer_of(StubNode(), request_of(elect, version, to="peer"))
+        assert answer.error_code == (ErrorCode.NOT_CONTROLLER if version else ErrorCode.NONE)
+        (topic,) = answer.replica_election_results
+        found = [(one.partition_id, one.error_code) for one in topic.partition_result]
+        assert found == [(0, ErrorCode.NOT_CONTROLLER), (3, ErrorCode.NOT_CONTROLLER)]
+        assert topic.partition_result[0].error_message
+    nothing = ElectLeadersRequest(topic_partitions=None)
+    answer = await answer_of(StubNode(), request_of(nothing, 2, to="peer"))
+    assert (answer.error_code, answer.replica_election_results) == (ErrorCode.NOT_CONTROLLER, [])
+    moved = [ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=3)])]
+    move = AlterPartitionReassignmentsRequest(topics=moved)
+    answer = await answer_of(StubNode(), request_of(move, 1, to="peer"))
+    (partition,) = answer.responses[0].partitions
+    assert answer.error_code == partition.error_code == ErrorCode.NOT_CONTROLLER
+    assert answer.error_message == partition.error_message != ""
+    assert (answer.responses[0].name, partition.partition_index) == ("t", 3)
 
 
 async def test_brokers_with_another_registration_are_stale() -> None:
