@@ -32,11 +32,12 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     "transaction.version": (0, 2),
 }
 
-# Those that nodes announce. Voters of kraftwire know each other by them, as Kafka's announce all:
-# with voters of Kafka in the quorum, one of these is to be the active controller.
-ANNOUNCED_FEATURES: Mapping[str, tuple[int, int]] = {
-    name: SUPPORTED_FEATURES[name] for name in (KRAFT_VERSION, METADATA_VERSION)
-}
+# By this one voters of kraftwire know each other: with voters of Kafka in the quorum, one of these
+# is to be the active controller. It is never finalized.
+OWN_FEATURES: Mapping[str, tuple[int, int]] = {"kraftwire.version": (1, 1)}
+
+# Those that nodes announce.
+ANNOUNCED_FEATURES: Mapping[str, tuple[int, int]] = {**SUPPORTED_FEATURES, **OWN_FEATURES}
 
 # The level of metadata.version that eligible leader replicas need (4.0-IV1).
 _ELR_NEEDS = 23

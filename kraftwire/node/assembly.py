@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from kraftwire.controller.features import ANNOUNCED_FEATURES
+from kraftwire.controller.features import OWN_FEATURES
 from kraftwire.node.authorization import Authorization
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.config import NodeConfig
@@ -115,9 +115,7 @@ def _raft_config(
         batch_max_bytes=config.batch_max_bytes,
         can_be_voter=config.is_controller,
         auto_join=config.auto_join,
-        features=frozenset(
-            f"{name} {low}-{high}" for name, (low, high) in ANNOUNCED_FEATURES.items()
-        ),
+        features=frozenset(f"{name} {low}-{high}" for name, (low, high) in OWN_FEATURES.items()),
         handover=Handover(config.handover),
         describe_leader_last_fetch=config.describe_leader_last_fetch,
     )

@@ -87,11 +87,11 @@ class RaftConfig:
     counts until the log has voters. `listener` is the first controller listener's name in upper
     case, under which peers are addressed; `endpoints` are this node's own controller listeners.
     `bootstrap_servers` are asked for the leader while none is known; if empty, the voters are.
-    `features` are what this implementation supports, as texts `name lowest-highest`: a voter whose
-    ApiVersions answer has others is another implementation (a Java 3.9 controller differs in the
-    levels only). `snapshot_max_bytes` is the size up to which a leader's snapshot is believed, see
-    `downloading`. `auto_join` makes an observer ask to become a voter. `describe_leader_last_fetch`
-    is `now` (Kafka) or `-1` (as KIP-836 specifies).
+    `features` are those that this implementation alone announces, as texts `name lowest-highest`: a
+    voter whose ApiVersions answer lacks one is another implementation. `snapshot_max_bytes` is the
+    size up to which a leader's snapshot is believed, see `downloading`. `auto_join` makes an
+    observer ask to become a voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (as
+    KIP-836 specifies).
     """
 
     key: ReplicaKey
@@ -109,5 +109,5 @@ class RaftConfig:
     can_be_voter: bool = True
     auto_join: bool = False
     handover: Handover = Handover.NEVER
-    features: frozenset[str] = frozenset({"kraft.version 0-1", "metadata.version 7-30"})
+    features: frozenset[str] = frozenset({"kraftwire.version 1-1"})
     describe_leader_last_fetch: str = "now"

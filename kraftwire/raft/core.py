@@ -183,7 +183,7 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
         case events.UpgradeRequested():
             upgrading.handle_upgrade(state, event)
         case events.FeaturesHeard(destination, features):
-            state.record_software(destination.key, features != state.config.features)
+            state.record_software(destination.key, not state.config.features <= features)
         case events.RequestAbandoned(token):
             state.parked.drop(token)
         case events.ClusterIdKnown(cluster_id):

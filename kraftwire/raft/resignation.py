@@ -110,7 +110,7 @@ def handle_successor_probe(
     leader, key = state.leader, sent.destination.key
     if response.error_code != ErrorCode.NONE:
         return
-    is_foreign = features_of(response) != state.config.features
+    is_foreign = not state.config.features <= features_of(response)
     state.record_software(key, is_foreign)
     role = state.role
     if type(role) is Follower and is_foreign:

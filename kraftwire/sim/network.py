@@ -214,7 +214,7 @@ def _features() -> ApiVersionsResponse:
     return ApiVersionsResponse(
         supported_features=[
             SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
-            SupportedFeatureKey(name="metadata.version", min_version=7, max_version=30),
+            SupportedFeatureKey(name="kraftwire.version", min_version=1, max_version=1),
         ]
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.ports import free_ports
@@ -105,3 +106,16 @@ def test_both_answer_alike(ports: dict[str, int]) -> None:
             if found["java"] != found["ours"]:
                 differing.append((updates, version, more, found))
     assert differing == []
+
+
+def test_both_announce_the_same_levels(ports: dict[str, int]) -> None:
+    """kafka-features lists them; ours says besides what it is."""
+    found = {}
+    for kind, port in ports.items():
+        request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+        answer: Any = ask(port, request, 4)
+        found[kind] = {
+            one.name: (one.min_version, one.max_version) for one in answer.supported_features
+        }
+    assert found["ours"].pop("kraftwire.version") == (1, 1)
+    assert found["ours"] == found["java"]

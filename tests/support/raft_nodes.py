@@ -14,8 +14,8 @@ from tests.support.raft_disk import Control
 
 LISTENER = "CONTROLLER"
 SOFTWARE = "kraftwire"
-FEATURES = ("kraft.version", "metadata.version")
-JAVA_FEATURES = (*FEATURES, "group.version", "transaction.version")
+JAVA_FEATURES = ("kraft.version", "metadata.version", "group.version", "transaction.version")
+FEATURES = (*JAVA_FEATURES, "kraftwire.version")
 
 
 def directory_id(node_id: int) -> bytes:
@@ -57,7 +57,7 @@ def features(
     names: Sequence[str] = FEATURES, kraft: tuple[int, int] = (0, 1)
 ) -> ApiVersionsResponse:
     """The answer to ApiVersions of a node with these features and this range of kraft.version."""
-    ranges = {"kraft.version": kraft}
+    ranges = {"kraft.version": kraft, "kraftwire.version": (1, 1)}
     found = []
     for name in names:
         low, high = ranges.get(name, (7, 30))

@@ -9,8 +9,8 @@ from tests.support.raft_lone import Lone
 from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import directory_id, endpoint
 
-OURS = frozenset({"kraft.version", "metadata.version"})
-THEIRS = OURS | {"group.version"}
+OURS = frozenset({"kraftwire.version 1-1"})
+THEIRS = frozenset({"kraft.version 0-1", "metadata.version 7-30"})
 
 
 def _heard(node: Lone, voter: int, features: frozenset[str], directory: bytes = bytes(16)) -> None:
@@ -21,7 +21,7 @@ def test_a_voter_with_other_features_is_another_implementation() -> None:
     """A voter that only answers is known by its connection."""
     node = Lone(features=OURS)
     _heard(node, 2, THEIRS)
-    _heard(node, 3, OURS)
+    _heard(node, 3, OURS | THEIRS | {"another.version 0-1"})
     assert node.core.foreign_voters == {2}
     _heard(node, 2, OURS)
     assert node.core.foreign_voters == frozenset()

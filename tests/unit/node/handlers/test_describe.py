@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.step import config_record
 from kraftwire.errors import ApiError
 from kraftwire.messages import describe_configs_request as configs
@@ -52,7 +53,8 @@ async def test_ranges_from_zero_are_hidden_below_version_4() -> None:
     for version in (3, 4):
         answer = await answer_of(node, request_of(NAMED, version))
         names[version] = [feature.name for feature in answer.supported_features]
-    assert names == {3: ["metadata.version"], 4: ["kraft.version", "metadata.version"]}
+    own = "kraftwire.version"
+    assert names == {3: ["metadata.version", own], 4: [*SUPPORTED_FEATURES, own]}
 
 
 async def test_finalized_levels_are_those_of_the_log() -> None:
