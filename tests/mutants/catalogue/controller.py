@@ -218,4 +218,144 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         "tests/unit/controller/test_other_configs.py",
     ),
+    Mutant(
+        "a cancelled reassignment may lose records",
+        "C-REA-6",
+        Edit(
+            "kraftwire.controller.reassignment:_cancel",
+            "if not replicas or not (isr or is_unclean):",
+            "if not replicas:",
+        ),
+        "tests/unit/controller/test_changes.py",
+    ),
+    Mutant(
+        "a replica leaves and the leader epoch stays",
+        "C-PCB-7",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change.record",
+            "if not has_leader and not _has_all(self._replicas, old.replicas):",
+            "if False:",
+        ),
+        "tests/unit/controller/test_partition_changes.py",
+    ),
+    Mutant(
+        "a reassignment ends with fewer in sync than planned",
+        "C-REA-5",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change._complete_reassignment",
+            "len(self._adding) < len(self._removing)",
+            "False",
+        ),
+        "tests/unit/controller/test_partition_changes.py",
+    ),
+    Mutant(
+        "an earlier process of a broker reports",
+        "C-ISR-2",
+        Edit(
+            "kraftwire.controller.isr:alter_partition",
+            "broker is None or broker.epoch != request.broker_epoch",
+            "broker is None",
+        ),
+        "tests/unit/controller/test_leadership.py",
+    ),
+    Mutant(
+        "two are in sync while a leader recovers",
+        "C-ISR-2",
+        Edit(
+            "kraftwire.controller.isr:_recovery_error",
+            "(state == RECOVERING and len(isr) > 1)",
+            "False",
+        ),
+        "tests/unit/controller/test_leadership.py",
+    ),
+    Mutant(
+        "a partition that is named twice is elected twice",
+        "C-ELE",
+        Edit(
+            "kraftwire.controller.elections:elect_leaders",
+            "record is not None and key not in done",
+            "record is not None",
+        ),
+        "tests/unit/controller/test_leadership.py",
+    ),
+    Mutant(
+        "a heartbeat that loses all directories moves nothing",
+        "C-DIR-3",
+        Edit(
+            "kraftwire.controller.brokers:_directory_records",
+            "if cluster.level >= WITH_DIRECTORIES and offline:",
+            "if cluster.level >= WITH_DIRECTORIES and offline and remaining:",
+        ),
+        "tests/unit/controller/test_leadership.py",
+    ),
+    Mutant(
+        "a controller elected again renews no session",
+        "C-HB-1",
+        Edit(
+            "kraftwire.node.controller:Controller._lead",
+            "self._sessions.renew_all(self._image, quorum.now_ms())",
+            "pass",
+        ),
+        "tests/unit/node/test_controller.py",
+    ),
+    Mutant(
+        "anybody speaks for a pinned voter where there is no authorizer",
+        "kraftwire.voter.principals",
+        Edit(
+            "kraftwire.node.authorization:Authorization.answer",
+            "if pinned is not None:",
+            "if pinned is not None and self._authorizer is not None:",
+        ),
+        "tests/unit/node/test_authorization.py",
+    ),
+    Mutant(
+        "an impostor ends the epoch of a pinned leader",
+        "kraftwire.voter.principals",
+        Edit(
+            "kraftwire.node.authorization:_spoken_for",
+            '("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")',
+            '("Vote", "BeginQuorumEpoch")',
+        ),
+        "tests/unit/node/test_authorization.py",
+    ),
+    Mutant(
+        "a controller that has moved does not register again",
+        "C-CREG",
+        Edit(
+            "kraftwire.node.registration:Registration._is_controller_due",
+            "image.controllers.get(own.id) != own",
+            "own.id not in image.controllers",
+        ),
+        "tests/unit/node/test_registration.py",
+    ),
+    Mutant(
+        "all SCRAM logins have one nonce",
+        "SEC-S32",
+        Edit(
+            "kraftwire.node.logins:_maker",
+            "nonce=secrets.token_urlsafe(24)",
+            'nonce="the-same-for-all-of-these-logins"',
+        ),
+        "tests/hostile/test_user_names.py",
+    ),
+    Mutant(
+        "decoys differ from node to node",
+        "SEC-S33",
+        Edit(
+            "kraftwire.node.logins:_UsersOfLog.decoy_of",
+            "self._own_secret if secret is None else secret.encode()",
+            "self._own_secret",
+        ),
+        "tests/hostile/test_user_names.py",
+    ),
+    Mutant(
+        "known users cost less than unknown ones",
+        "SEC-S33",
+        Edit(
+            "kraftwire.security.scram:ScramServer._begin",
+            "decoy = self._decoy_of(name, self.is_token)",
+            "decoy = None if self._user else self._decoy_of(name, self.is_token)",
+        ),
+        "tests/hostile/test_user_names.py",
+    ),
 )

@@ -81,6 +81,22 @@ def test_a_partition_recovers_if_only_added_replicas_were_in_sync() -> None:
     assert partition.leader_recovery_state == RECOVERING
 
 
+@pytest.mark.parametrize("has_elr", [True, False])
+def test_a_reassignment_whose_end_would_lose_records_goes_on(has_elr: bool) -> None:
+    """Only what it adds is in sync, and nobody has allowed to lose records (C-REA-6)."""
+    cluster = ControlledCluster(has_elr=has_elr, brokers=(1, 2, 3))
+    key = cluster.topic("t", [1]), 0
+    assert reassign(cluster, [2, 3]) == ErrorCode.NONE
+    record = change_partition(cluster.view, key, Target(isr=[2]))
+    assert record is not None
+    cluster.replay([record])
+    before = cluster.image.next_offset
+    assert reassign(cluster, None) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert cluster.image.next_offset == before
+    assert under_way(cluster) == [("t", [2, 3, 1], [2, 3], [1])]
+    assert cluster.partition(key).isr == [2]
+
+
 def test_a_reassignment_that_cannot_be_right_is_refused() -> None:
     """The partition stays as it is (C-REA)."""
     cluster = ControlledCluster(brokers=(1, 2, 3))

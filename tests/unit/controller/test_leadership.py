@@ -243,6 +243,54 @@ def test_a_report_that_cannot_be_right_changes_nothing(
     assert cluster.image.next_offset == before
 
 
+def test_a_report_of_an_earlier_process_changes_nothing() -> None:
+    """The broker has started again since, and may lead with fewer records (C-ISR-2)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    topic_id = cluster.topic("t", [1, 2])
+    before = cluster.image.next_offset
+    own = cluster.image.brokers[1].epoch
+    partition = PartitionData(new_isr_with_epochs=[BrokerState(broker_id=1, broker_epoch=own)])
+    topics = [TopicData(topic_id=topic_id, partitions=[partition])]
+    for broker_id, epoch in ((1, own - 1), (1, own + 1), (9, own)):
+        request = AlterPartitionRequest(broker_id=broker_id, broker_epoch=epoch, topics=topics)
+        answer = cluster.do(alter_partition(cluster.view, request, 3))
+        assert (answer.error_code, answer.topics) == (ErrorCode.STALE_BROKER_EPOCH, [])
+    assert cluster.image.next_offset == before
+
+
+def test_a_leader_that_recovers_is_alone_in_sync() -> None:
+    """Nobody has what it may have lost, until it says that it is done (C-ISR-2)."""
+    cluster = ControlledCluster(has_elr=False, brokers=(1, 2))
+    topic_id = cluster.topic("t", [1, 2], unclean_leader_election_enable="true")
+    lost = PartitionChangeRecord(
+        topic_id=topic_id, partition_id=0, isr=[1], leader=1, leader_recovery_state=1
+    )
+    cluster.replay([(lost, 2)])
+    before = cluster.image.next_offset
+    refused = alter(cluster, topic_id, 1, 2, leader_recovery_state=1)
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert cluster.image.next_offset == before
+    assert alter(cluster, topic_id, 1, leader_recovery_state=1).error_code == 0
+    assert alter(cluster, topic_id, 1, 2, leader_recovery_state=0).isr == [1, 2]
+
+
+def test_a_partition_that_is_named_twice_is_elected_once() -> None:
+    """The second record would be of the state before the first (C-ELE)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    topic_id = cluster.topic("t", [1, 2])
+    led = PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2)
+    cluster.replay([(led, 2)])
+    wanted = [
+        TopicPartitions(topic="t", partitions=[0, 0]),
+        TopicPartitions(topic="t", partitions=[0]),
+    ]
+    request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted)
+    result = elect_leaders(cluster.view, request)
+    assert changes(result.records) == [{"leader": 1}]
+    cluster.do(result)
+    assert cluster.partition((topic_id, 0)).leader_epoch == 2
+
+
 def test_leadership_goes_back_to_the_preferred_leader() -> None:
     """On request and at intervals (C-ELE)."""
     for is_requested in (True, False):

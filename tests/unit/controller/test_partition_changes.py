@@ -169,6 +169,33 @@ def test_a_reassignment_ends_when_the_added_replicas_are_in_sync() -> None:
     assert key not in cluster.image.topics.reassigning
 
 
+def test_a_reassignment_ends_with_as_many_in_sync_as_it_leaves() -> None:
+    """One that removes more than it adds waits for all that stay, not for the added alone
+    (C-REA-5)."""
+    cluster = ControlledCluster(brokers=(1, 2, 3, 4))
+    key = cluster.topic("t", [1, 2, 3]), 0
+    decide(cluster, key, replicas=[4, 1, 2, 3], adding=[4], removing=[2, 3])
+    decide(cluster, key, isr=[2, 3, 4])
+    assert cluster.partition(key).replicas == [4, 1, 2, 3]
+    assert key in cluster.image.topics.reassigning
+    decide(cluster, key, isr=[1, 2, 3, 4])
+    one = cluster.partition(key)
+    assert (one.replicas, one.isr) == ([4, 1], [1, 4])
+    assert key not in cluster.image.topics.reassigning
+
+
+def test_a_leader_that_stays_gets_a_new_epoch_when_a_replica_leaves() -> None:
+    """So the replica that was removed cannot fetch on, nor be counted as in sync (C-PCB-7)."""
+    cluster = ControlledCluster(brokers=(1, 2, 3))
+    key = cluster.topic("t", [1, 2]), 0
+    decide(cluster, key, replicas=[1, 3, 2], adding=[3], removing=[2])
+    before = cluster.partition(key)
+    (done,) = decide(cluster, key, isr=[1, 2, 3])
+    assert (done["leader"], done["replicas"]) == (1, [1, 3])
+    one = cluster.partition(key)
+    assert (one.leader, one.leader_epoch) == (1, before.leader_epoch + 1)
+
+
 def test_a_partition_from_before_directories_is_where_its_brokers_find_it() -> None:
     """They report the directories once the level has them; no other change guesses (C-DIR-2)."""
     cluster = ControlledCluster(WITH_DIRECTORIES - 1, has_elr=False, brokers=(1, 2, 3))

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from kraftwire.messages import begin_quorum_epoch_request as begin
+from kraftwire.messages import end_quorum_epoch_request as end
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import (
@@ -23,12 +26,15 @@ from kraftwire.messages.describe_acls_request import DescribeAclsRequest
 from kraftwire.messages.describe_acls_response import DescribeAclsResponse
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.produce_request import ProduceRequest, TopicProduceData
 from kraftwire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraftwire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.node import handlers
 from kraftwire.node.authorization import Authorization
@@ -254,6 +260,43 @@ async def test_a_voter_belongs_to_its_principal() -> None:
         assert len(node.asked) == 2
     node = Node(None, {2: ROOT})
     await node.ask(vote_of(3), 2)
+    assert len(node.asked) == 1
+
+
+@pytest.mark.parametrize("settings", [None, SETTINGS], ids=["no authorizer", "authorizer"])
+@pytest.mark.parametrize(
+    ("message", "version"),
+    [
+        (vote_of(2), 2),
+        (
+            BeginQuorumEpochRequest(
+                topics=[begin.TopicData(partitions=[begin.PartitionData(leader_id=2)])]
+            ),
+            1,
+        ),
+        (
+            EndQuorumEpochRequest(
+                topics=[end.TopicData(partitions=[end.PartitionData(leader_id=2)])]
+            ),
+            1,
+        ),
+        (FetchRequest(replica_state=ReplicaState(replica_id=2)), 17),
+        (FetchRequest(replica_id=2), 12),
+        (FetchSnapshotRequest(replica_id=2), 1),
+        (UpdateRaftVoterRequest(voter_id=2), 0),
+        (ControllerRegistrationRequest(controller_id=2), 0),
+    ],
+    ids=lambda value: getattr(value, "NAME", str(value)),
+)
+async def test_nobody_else_speaks_for_a_pinned_voter(
+    message: Message, version: int, settings: AuthorizerSettings | None
+) -> None:
+    """With every request that names its sender, whether or not there is an authorizer."""
+    node = Node(settings, {2: ALICE, 3: Principal("User", "other")})
+    node.stub.commit_records((acl(Operation.CLUSTER_ACTION), 0))
+    answer = await node.ask(message, version, ROOT)
+    assert (answer.error_code, node.asked) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
+    await node.ask(message, version, ALICE)
     assert len(node.asked) == 1
 
 

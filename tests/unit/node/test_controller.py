@@ -128,6 +128,27 @@ async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent()
 
 
 @in_virtual_time
+async def test_a_controller_elected_again_gives_every_broker_a_fresh_session() -> None:
+    """Its brokers told another leader meanwhile that they are there (C-HB-1)."""
+    async with leader(session_timeout_ms=3000) as node:
+        answer = await node.controller.register_broker(registration(), 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        request = BrokerHeartbeatRequest(
+            broker_id=7,
+            broker_epoch=answer.broker_epoch,
+            current_metadata_offset=answer.broker_epoch,
+        )
+        await node.controller.heartbeat(request)
+        node.controller.leadership(2, 2, node.raft.end_offset)
+        await trio.sleep(60)
+        elect(node, epoch=3)
+        await trio.sleep(2.9)
+        assert [broker.id for broker in node.image.alive_brokers] == [7]
+        await trio.sleep(0.2)
+        assert not node.image.alive_brokers
+
+
+@in_virtual_time
 async def test_a_node_that_does_not_lead_refuses() -> None:
     """Brokers then ask the new leader."""
     node = ClockedNode()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import trio
 
+from kraftwire.controller import controllers
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftwire.node.controller import Controller
 from kraftwire.node.registration import Registration
@@ -73,6 +77,35 @@ async def test_nothing_is_sent_before_the_bootstrap_records() -> None:
     with trio.move_on_after(5):
         await Registration(node, INCARNATION).run()
     assert node.forwarded == []
+
+
+@in_virtual_time
+async def test_a_controller_that_has_moved_registers_again() -> None:
+    """Others would go on to dial the old endpoint, which the log still has."""
+    node = ClockedNode(roles=frozenset({"controller"}))
+    node.raft.leader_id = 2
+    registration = Registration(node, INCARNATION)
+    sent = []
+
+    async def leader(message: Message, version: int | None = None) -> Message:
+        del version
+        assert isinstance(message, ControllerRegistrationRequest)
+        sent.append([(one.host, one.port) for one in message.listeners])
+        result = controllers.register_controller(node.image, message)
+        node.commit_records(*result.records)
+        return ControllerRegistrationResponse()
+
+    node.forward = leader  # type: ignore[method-assign]
+    node.commit_records(LEVEL)
+    (own,) = [one for one in node.endpoints if one.listener == "CONTROLLER"]
+    for port in (own.port, own.port + 1):
+        moved = tuple(replace(one, port=port) for one in node.endpoints if one == own)
+        node.endpoints = moved
+        own = moved[0]
+        # Once, and not again while nothing changes.
+        with trio.move_on_after(30):
+            await registration.run()
+    assert sent == [[(own.host, own.port - 1)], [(own.host, own.port)]]
 
 
 @in_virtual_time
