@@ -78,10 +78,16 @@ def _wrong(oracle: Any, run: Any, broker: int, what: str) -> Any:
 
 
 def _old(_: Any, run: Any, broker: int) -> Any:
-    """Requests with an epoch from before."""
+    """Requests with an epoch from before; one reports on what the broker leads."""
     one, epoch = run.b[broker], run.b[broker].epoch - 1
     block = {"BrokerId": broker, "BrokerEpoch": epoch}
-    return [one.hb(epoch=epoch), run.c.call("AllocateProducerIds", 0, block)]
+    places = ((run.tid[name], index) for name in sorted(run.tid) for index in range(4))
+    led = [place for place in places if place in run.p and run.p[place]["Leader"] == broker]
+    reports = []
+    for place in led[:2]:
+        epochs = run.p[place]["LeaderEpoch"], run.p[place]["PartitionEpoch"]
+        reports.append(one.alter(*place, [broker], *epochs, epoch=epoch))
+    return [one.hb(epoch=epoch), run.c.call("AllocateProducerIds", 0, block), *reports]
 
 
 def _early(_: Any, run: Any, broker: int) -> Any:

@@ -116,13 +116,14 @@ def _shrunk(oracle: Any, run: Any, _: int, number: int) -> Any:
 
 
 def _stranded(oracle: Any, run: Any, _: int, number: int) -> Any:
-    """A reassignment is cancelled when only a replica that it adds is in sync."""
-    led = _led(run, number, 2)
+    """A reassignment is cancelled when only a replica that it adds is in sync, where records may be
+    lost or not."""
+    led = _led(run, number >> 1, 2)
     if led is None:
         return None
     name, index, leader, one = led
     others = [each for each in run.b if each not in one["Replicas"]][:2]
-    unclean = ["unclean.leader.election.enable", 0, "true"]
+    unclean = ["unclean.leader.election.enable", 0, "true" if number & 1 else "false"]
     answers = [code for code, _ in oracle.configs(run.c, 2, name, [unclean])]
     answers.append(_moves(oracle, run, 0, name, [[index, [*one["Replicas"], *others]]]))
     answers.append(_alter(run, led, [leader.i, others[0]], 1))
