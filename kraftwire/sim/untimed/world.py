@@ -271,6 +271,9 @@ class World:
         run = self._runs[at] = self._runs.get(at, 0) + 1
         self.clocks[at] += 1
         config, random = self.members.config(at), self.members.random(at, run)
+        voted = self.disks[at].election.voted
+        if voted is not None and not voted.has_directory_id:
+            self.cover("a vote without its directory id")
         node = Node.boot(at, self.disks[at], config, random, self.clocks[at])
         self.nodes[at] = node
         self.checkers.on(at, [node.found()])

@@ -11,8 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from kraftwire.cli.main import main
+from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.untimed import quiet_period
+from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import Plan, draw
 from kraftwire.sim.untimed.quiet_period import QuietPeriod
@@ -25,6 +30,7 @@ from tests.simulation.broken_rules import (
     older_epoch_counted,
     second_vote,
 )
+from tests.simulation.untimed.examples import directory
 
 _CLUSTERS = 160
 
@@ -59,6 +65,7 @@ _REACHED = (
     "a log ends where another begins, in another epoch",
     "read",
     "a voter reported its versions",
+    "a vote without its directory id",
 )
 
 
@@ -80,6 +87,25 @@ def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
     assert [name for name in _REACHED if not coverage[name]] == []
     assert sum(outcome.elections for outcome in outcomes) > 2 * _CLUSTERS
     assert sum(outcome.commits for outcome in outcomes) > 10 * _CLUSTERS
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_disk_keeps_of_a_vote_what_the_file_has(version: int) -> None:
+    """R-ID-9: the directory id from kraft.version 1 on, as in the shipped file."""
+    state = ElectionState(5, -1, ReplicaKey(2, directory(2)))
+    untimed = Disk(directory(1))
+    untimed.persist(state, version)
+    files = SimFiles()
+    files.mkdir("/log")
+    file = QuorumStateFile(files, "/log/quorum-state")
+    file.write(QuorumState(5, -1, 2, directory(2)), version, [1, 2, 3])
+    stored = file.read()
+    untimed.crash(0)
+    election = untimed.open().election
+    assert stored is not None
+    assert election.voted == ReplicaKey(stored.voted_id, stored.voted_directory_id)
+    assert (election.epoch, election.leader_id) == (stored.epoch, stored.leader_id)
+    assert election.voted.has_directory_id == bool(version)
 
 
 def test_a_seed_always_takes_the_same_path() -> None:
