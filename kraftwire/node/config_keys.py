@@ -131,7 +131,7 @@ _TABLE = (
 
 KEYS: dict[str, Key] = {key.name: key for key in _TABLE}
 
-# Names in the text of KIP-595 and of older releases, and the names of Kafka 4.3.1.
+# Names in the text of KIP-595 and of older releases, and the present names.
 DRAFT_NAMES = {
     "quorum.voters": "controller.quorum.voters",
     "quorum.bootstrap.servers": "controller.quorum.bootstrap.servers",

@@ -1,6 +1,6 @@
 """All configuration keys that a broker or controller of Kafka knows, with their types.
 
-Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1. `data/kafka_keys.txt` lists its names and
+Source: `AbstractKafkaConfig.CONFIG_DEF`. `data/kafka_keys.txt` lists its names and
 types, internal ones included, and the few that can only be changed while a broker runs.
 """
 
@@ -25,7 +25,7 @@ def _types() -> Mapping[str, str]:
 
 @cache
 def kafka_keys() -> frozenset[str]:
-    """Return the names of all keys that Kafka 4.3.1 knows, including internal ones."""
+    """Return the names of all keys that Kafka knows, including internal ones."""
     return frozenset(_types())
 
 

@@ -1,6 +1,6 @@
 """The configuration of a Raft core.
 
-Source: Kafka's `QuorumConfig`; the defaults are those of Kafka 4.3.1.
+Source: Kafka's `QuorumConfig`; the defaults are Kafka's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kafka's own tools change ACLs, users, quotas, configurations and tokens of a cluster of ours.
 
-They ask a broker of Kafka 4.3.1, which passes everything on to a controller of ours. Both ask for
+They ask a broker, which passes everything on to a controller of ours. Both ask for
 logins and for rights, so each change shows at both: at the broker, and at the controller's own
 listener.
 """

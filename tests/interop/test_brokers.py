@@ -1,4 +1,4 @@
-"""Real brokers of Kafka 4.3.1 on controllers of ours: their whole life, with clients at work."""
+"""Real brokers on controllers of ours: their whole life, with clients at work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from kraftwire.controller.cluster import RESERVED_DIRECTORIES
 from kraftwire.controller.image import MetadataImage
 from tests.failures.senders import NumberProducer, Sender
 from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import JAVA, JAVA_3_9, JAVA_4_1, OURS, MixedQuorum, wait_until
+from tests.support.mixed_quorum import (
+    JAVA,
+    JAVA_3_9,
+    JAVA_4_1,
+    JAVA_4_3,
+    OURS,
+    MixedQuorum,
+    wait_until,
+)
 
 BROKERS = (101, 102)
 TOPIC = "orders"
@@ -139,7 +147,13 @@ def test_brokers_live_on_controllers_of_ours(cluster: MixedQuorum) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "release"), [(JAVA_3_9, "3.3-IV3"), (JAVA_3_9, "3.9-IV0"), (JAVA_4_1, "4.1-IV1")]
+    ("kind", "release"),
+    [
+        (JAVA_3_9, "3.3-IV3"),
+        (JAVA_3_9, "3.9-IV0"),
+        (JAVA_4_1, "4.1-IV1"),
+        (JAVA_4_3, "4.3-IV0"),
+    ],
 )
 @pytest.mark.parametrize("is_dynamic", [False, True], ids=["kraft.version 0", "kraft.version 1"])
 def test_brokers_of_older_releases(
@@ -167,7 +181,7 @@ def test_brokers_of_older_releases(
         producer = Producer(servers)
         producer.send(20)
         send_by_transactions(servers, committed=20, aborted=1000)
-        for protocol in ("classic", "consumer") if kind == JAVA_4_1 else ("classic",):
+        for protocol in ("classic",) if kind == JAVA_3_9 else ("classic", "consumer"):
             assert read_all(servers, 21, protocol) == list(range(21))
         assert broker.complaints() == []
 

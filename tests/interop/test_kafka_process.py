@@ -10,7 +10,7 @@ import pytest
 from tests.support.class_archive import archive_options
 from tests.support.java import JVM_OPTIONS, run_kafka_tool
 from tests.support.kafka_process import combined_node, quorum
-from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release, kafka_classpath
+from tests.support.maven import KAFKA, OLDER, Release, kafka_classpath
 
 _QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
@@ -40,7 +40,7 @@ def test_a_quorum_keeps_its_leader_when_a_killed_voter_comes_back(tmp_path: Path
     assert all(node.directory_id in status for node in cluster.nodes)
 
 
-@pytest.mark.parametrize("release", [KAFKA, KAFKA_4_1, KAFKA_3_9], ids=lambda each: each.version)
+@pytest.mark.parametrize("release", [KAFKA, *OLDER], ids=lambda each: each.version)
 def test_a_node_maps_its_classes_from_the_archive(release: Release) -> None:
     """A JVM that cannot use it says nothing, and takes twice as long."""
     options = (*JVM_OPTIONS, *archive_options(release), "-Xlog:class+load")

@@ -1,4 +1,4 @@
-"""A static quorum of Kafka 3.9 and one of our nodes, upgraded to 4.3 while it runs.
+"""A static quorum of Kafka 3.9 and one of our nodes, upgraded to the current release.
 
 `KRAFTWIRE_TESTED_KIND=java` runs the same story with Kafka's controllers alone.
 """
@@ -14,6 +14,7 @@ from tests.support.mixed_quorum import (
     JAVA,
     JAVA_3_9,
     JAVA_4_1,
+    JAVA_4_3,
     MixedQuorum,
     kind_under_test,
     wait_until,
@@ -28,7 +29,9 @@ BUSY = {"metadata.max.idle.interval.ms": 100}
 RELEASE = ("--release-version", "3.9-IV0")
 
 
-@pytest.mark.parametrize("releases", [(JAVA,), (JAVA_4_1, JAVA)], ids=["at once", "by way of 4.1"])
+@pytest.mark.parametrize(
+    "releases", [(JAVA,), (JAVA_4_1, JAVA_4_3, JAVA)], ids=["at once", "step by step"]
+)
 def test_a_quorum_is_upgraded_next_to_ours(tmp_path: Path, releases: tuple[str, ...]) -> None:
     """One controller after the other, ours stopped and started in between; then its features."""
     kinds = {1: JAVA_3_9, 2: JAVA_3_9, NODE: kind_under_test()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.maven import KAFKA, OLD_CLIENTS, kafka_classpath
+from tests.support.maven import KAFKA, OLD_CLIENTS, OLDER, kafka_classpath
 from tools.import_schemas.__main__ import import_releases
 from tools.import_schemas.jars import Release, read_releases
 from tools.import_schemas.tree import changed_files, read_source, read_tree
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+_SOURCE = read_source(SCHEMAS)
 MODULES = (
     "clients",
     "group-coordinator",
@@ -22,9 +23,10 @@ MODULES = (
 
 
 def _releases() -> list[Release]:
-    """The followed release in full, and of the older one the clients, which have all requests."""
+    """Those of SOURCE.json in full, but of the oldest the clients, which have all requests."""
     jars = []
-    for release, modules in ((KAFKA, MODULES), (OLD_CLIENTS, ("clients",))):
+    full = ((release, MODULES) for release in (KAFKA, *OLDER) if release.version in _SOURCE[:-1])
+    for release, modules in (*full, (OLD_CLIENTS, ("clients",))):
         folder = Path(kafka_classpath(release)).parent
         jars += [folder / f"kafka-{module}-{release.version}.jar" for module in modules]
     return read_releases(jars)
@@ -40,4 +42,5 @@ def test_importing_the_releases_again_changes_no_schema() -> None:
 
 def test_the_source_names_the_releases_that_are_tested_against() -> None:
     """Schemas of one release and tests against another would prove nothing."""
-    assert read_source(SCHEMAS) == [KAFKA.version, OLD_CLIENTS.version]
+    assert (_SOURCE[0], _SOURCE[-1]) == (KAFKA.version, OLD_CLIENTS.version)
+    assert {*_SOURCE} <= {release.version for release in (KAFKA, *OLDER)}

@@ -108,7 +108,6 @@ LONG_CASES = {
         "test_brokers_live_on_controllers_of_ours[one",
         "test_brokers_of_older_releases[kraft.version 0",
         "test_brokers_of_older_releases[kraft.version 1-java 3.9.2-3.9",
-        "test_brokers_of_older_releases[kraft.version 1-java 4.1.2",
     ),
     "interop/test_clients.py": (
         "test_a_client_connects_negotiates_describes_and_reads[sarama]",
@@ -142,7 +141,7 @@ LONG_CASES = {
         "test_leadership_moves_both_ways_while_clients_work[two",
     ),
     "interop/test_mixed_rolling.py": (
-        "test_a_quorum_is_upgraded_next_to_ours[by way of 4.1",
+        "test_a_quorum_is_upgraded_next_to_ours[step by step",
     ),
     "interop/test_mixed_sasl_ssl.py": (
         "test_controllers_change_to_scram_once_the_log_has_users",

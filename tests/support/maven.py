@@ -18,13 +18,15 @@ import pytest
 
 from kraftwire.errors import KraftwireError
 from kraftwire.testing.cluster import kafka
-from kraftwire.testing.cluster.kafka import KAFKA, Release
+from kraftwire.testing.cluster.kafka import KAFKA, Release, release_of_nodes
 
 __all__ = [
     "CACHE",
     "KAFKA",
     "KAFKA_3_9",
     "KAFKA_4_1",
+    "KAFKA_4_3",
+    "OLDER",
     "OLD_CLIENTS",
     "ROOT",
     "Release",
@@ -39,31 +41,19 @@ ROOT = Path(__file__).resolve().parents[2]
 # Without links: a JVM uses a class-data archive only with the very paths that it was made with.
 CACHE = (ROOT / ".cache").resolve()
 
-# Older releases whose nodes meet ours in one quorum. 4.1 is the first whose controllers join by
+# Older releases whose nodes meet ours. 4.1 is the first whose controllers join a quorum by
 # themselves; 3.9 the first with voters in the log, and it still logs through log4j 1.
-KAFKA_4_1 = Release(
-    "4.1.2",
-    (
-        "org.apache.kafka:kafka_2.13:4.1.2",
-        "org.apache.kafka:kafka-tools:4.1.2",
-        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
-    ),
-)
-KAFKA_3_9 = Release(
-    "3.9.2",
-    (
-        "org.apache.kafka:kafka_2.13:3.9.2",
-        "org.apache.kafka:kafka-tools:3.9.2",
-        "org.slf4j:slf4j-reload4j:1.7.36",
-    ),
-)
+KAFKA_4_3 = release_of_nodes("4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
+KAFKA_4_1 = release_of_nodes("4.1.2", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3")
+KAFKA_3_9 = release_of_nodes("3.9.2", "org.slf4j:slf4j-reload4j:1.7.36")
+OLDER = (KAFKA_4_3, KAFKA_4_1, KAFKA_3_9)
 
 # The last release that still had the oldest request and response versions. Its JSON converters
 # need Jackson, which kafka-clients does not bring.
 OLD_CLIENTS = Release(
-    "3.9.2",
+    KAFKA_3_9.version,
     (
-        "org.apache.kafka:kafka-clients:3.9.2",
+        f"org.apache.kafka:kafka-clients:{KAFKA_3_9.version}",
         "com.fasterxml.jackson.core:jackson-databind:2.21.2",
         "org.slf4j:slf4j-nop:1.7.36",
     ),

@@ -1,7 +1,7 @@
 """Bring the message schemas of Kafka releases into schemas/.
 
 python -m tools.import_schemas                 the releases that schemas/SOURCE.json names
-python -m tools.import_schemas --add 4.4.0     one more release
+python -m tools.import_schemas --add 9.9.9     one more release
 python -m tools.import_schemas JAR...          from these jars, without Maven
 python -m tools.import_schemas --layout        the layout of files that were edited by hand
 """
@@ -32,7 +32,6 @@ from tools.import_schemas.tree import (
 )
 
 _ROOT = Path(__file__).resolve().parents[2]
-_FIRST_RELEASES = ["4.3.1", "3.9.2"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,7 +140,9 @@ def _refuse_missing(jars: Sequence[Path], source: Mapping[str, Sequence[str]]) -
 
 
 def _fetch(options: argparse.Namespace) -> list[Path]:
-    wanted = [*(read_source(options.out) or _FIRST_RELEASES), *options.add]
+    wanted = [*read_source(options.out), *options.add]
+    if not wanted:
+        raise UsageError(f"{options.out} names no release; --add RELEASE fetches one")
     return [
         jar for release in dict.fromkeys(wanted) for jar in fetch_release(release, options.cache)
     ]

@@ -67,7 +67,7 @@ def release_order(version: str) -> tuple[int, ...]:
 def _release_of(jar: Path) -> str:
     match = _JAR.fullmatch(jar.name)
     if match is None:
-        raise UsageError(f"{jar}: expected a name such as kafka-clients-4.3.1.jar")
+        raise UsageError(f"{jar}: expected a name such as kafka-clients-9.9.9.jar")
     return match[1]
 
 

@@ -29,7 +29,7 @@ def fetch_release(release: str, cache: Path) -> list[Path]:
     Raises: UsageError if the release is not a release number, or Maven is missing or fails.
     """
     if not _RELEASE.fullmatch(release):
-        raise UsageError(f"release {release!r}: expected a number such as 4.3.1")
+        raise UsageError(f"release {release!r}: expected a number such as 9.9.9")
     modules = [
         name for name, first in _MODULES.items() if release_order(release) >= release_order(first)
     ]

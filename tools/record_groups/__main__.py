@@ -10,10 +10,12 @@ from pathlib import Path
 import click
 
 from tests.support.java import JVM_OPTIONS
-from tests.support.maven import Release, kafka_classpath
+from tests.support.maven import KAFKA, Release, kafka_classpath
 from tools.capture.kafka import recorded_kafka
 
-_STREAMS = Release("4.3.1", ("org.apache.kafka:kafka-streams:4.3.1",), part="streams")
+_STREAMS = Release(
+    KAFKA.version, (f"org.apache.kafka:kafka-streams:{KAFKA.version}",), part="streams"
+)
 _SOURCE = Path(__file__).with_name("Groups.java")
 _LOAD_SECONDS_MAX = 300
 

@@ -3,7 +3,7 @@
 Two tables lead from API key to lowest and highest version. A request of any other API closes the
 connection, as in Kafka (R-SRV-2).
 
-Source: answers of Kafka 4.3.1's listeners to ApiVersions; R-SRV-1.
+Source: answers of Kafka's listeners to ApiVersions; R-SRV-1.
 """
 
 from __future__ import annotations

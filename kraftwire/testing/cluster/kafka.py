@@ -66,16 +66,18 @@ class Release:
         return f"complete-{hashlib.sha256(self.pom.encode()).hexdigest()[:12]}"
 
 
-# Kafka logs through slf4j 1.7 and leaves the binding to the distribution; without one a node
-# prints nothing. The binding's version is that of the log4j the release depends on.
-KAFKA = Release(
-    "4.3.1",
-    (
-        "org.apache.kafka:kafka_2.13:4.3.1",
-        "org.apache.kafka:kafka-tools:4.3.1",
-        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
-    ),
-)
+def release_of_nodes(version: str, logging: str) -> Release:
+    """Return what a node of a release needs, its tools included.
+
+    Kafka logs through slf4j 1.7 and leaves the binding to the distribution; without one a node
+    prints nothing. `logging` is the binding of the log4j that the release depends on.
+    """
+    modules = (f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools"))
+    return Release(version, (*modules, logging))
+
+
+# The current release of Kafka: the only place that names it for brokers, tests and documents.
+KAFKA = release_of_nodes("4.4.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 
 
 _SMALL_HEAP = "-Xmx256m -Xms64m"
@@ -137,7 +139,7 @@ def kafka_jars(given: Path | None, on_file: OnFile = lambda _: None) -> Path:
 
 
 def release_in(jars: Path) -> str | None:
-    """Return the release of the jars in a folder, such as 4.3; None if the broker's is missing."""
+    """Return the release of the jars in a folder, such as 4.1; None if the broker's is missing."""
     found = (_CORE.fullmatch(path.name) for path in jars.iterdir())
     return next((match[1] for match in found if match), None)
 

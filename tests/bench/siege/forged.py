@@ -62,7 +62,7 @@ async def epochs(target: Target) -> None:
 async def identities(target: Target) -> None:
     """The name of another software, then a Vote that is refused, under the voters' ids."""
     name = ApiVersionsRequest(
-        client_software_name="apache-kafka-java", client_software_version="4.3.1"
+        client_software_name="apache-kafka-java", client_software_version="1.2.3"
     )
     frames = [request(name, 3)]
     for number in target.ports:

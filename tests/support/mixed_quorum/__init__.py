@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.support.mixed_quorum.kinds import JAVA, JAVA_3_9, JAVA_4_1, OURS, kind_under_test
+from tests.support.mixed_quorum.kinds import (
+    JAVA,
+    JAVA_3_9,
+    JAVA_4_1,
+    JAVA_4_3,
+    OURS,
+    kind_under_test,
+)
 from tests.support.mixed_quorum.member import Member
 from tests.support.mixed_quorum.quorum import SNAPSHOT_KNOBS, MixedQuorum
 from tests.support.mixed_quorum.waiting import wait_until
@@ -11,6 +18,7 @@ __all__ = [
     "JAVA",
     "JAVA_3_9",
     "JAVA_4_1",
+    "JAVA_4_3",
     "OURS",
     "SNAPSHOT_KNOBS",
     "Member",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
-from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release
+from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, KAFKA_4_3, Release
 
 OURS = "kraftwire"
 JAVA = "java"
-JAVA_4_1 = "java 4.1.2"
-JAVA_3_9 = "java 3.9.2"
+JAVA_4_3 = f"java {KAFKA_4_3.version}"
+JAVA_4_1 = f"java {KAFKA_4_1.version}"
+JAVA_3_9 = f"java {KAFKA_3_9.version}"
 
-_RELEASES = {JAVA: KAFKA, JAVA_4_1: KAFKA_4_1, JAVA_3_9: KAFKA_3_9}
+_RELEASES = {JAVA: KAFKA, JAVA_4_3: KAFKA_4_3, JAVA_4_1: KAFKA_4_1, JAVA_3_9: KAFKA_3_9}
 
 
 def is_java(kind: str) -> bool:

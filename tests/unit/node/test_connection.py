@@ -99,7 +99,7 @@ def request_frame(message: Message, version: int, correlation_id: int = 1) -> by
     return frame(encode_request(header, message))
 
 
-def hello(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiVersionsRequest:
+def hello(name: str = "apache-kafka-java", version: str = "1.2.3") -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name=name, client_software_version=version)
 
 

@@ -117,7 +117,7 @@ def test_options_for_java_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Kafka's scripts take them; quotes that do not end are told before anything is made."""
-    (tmp_path / "kafka_2.13-4.3.1.jar").touch()
+    (tmp_path / "kafka_2.13-4.1.2.jar").touch()
     (tmp_path / "java").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("KAFKA_HEAP_OPTS", "-Xmx1g")

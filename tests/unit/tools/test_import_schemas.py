@@ -184,7 +184,7 @@ def test_structs_of_the_past_are_kept_with_their_field() -> None:
 def test_our_own_texts_survive_another_import(tmp_path: Path) -> None:
     """Texts are written by hand once; a new release must not cost them."""
     inner = field("State", "State", fields=[field("Size", about="theirs")])
-    jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0", inner))
+    jars = jar(tmp_path / "kafka-clients-9.1.0.jar", request("0", inner))
     out = tmp_path / "schemas"
     run(out, jars)
     path = out / "rpc" / "PingRequest.json"
@@ -193,7 +193,7 @@ def test_our_own_texts_survive_another_import(tmp_path: Path) -> None:
     schema["fields"][0]["fields"][0]["about"] = "In bytes"
     path.write_text(json.dumps(schema))
 
-    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0-1", inner))
+    newer = jar(tmp_path / "kafka-clients-9.2.0.jar", request("0-1", inner))
     assert run(out, newer, jars) == 0
     texts = collect_texts(read_tree(out)["PingRequest"])
     assert texts == {"": "Asks whether anybody is there", "State.Size": "In bytes"}
@@ -204,10 +204,10 @@ def test_a_text_that_lost_its_field_is_reported(
 ) -> None:
     """The person who imports a release has to find a new place for it."""
     out = tmp_path / "schemas"
-    run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0", field("A"))))
+    run(out, jar(tmp_path / "kafka-clients-9.1.0.jar", request("0", field("A"))))
     path = out / "rpc" / "PingRequest.json"
     path.write_text(path.read_text().replace('"0+" }', '"0+", "about": "Ours" }'))
-    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", field("B", "string")))
+    newer = jar(tmp_path / "kafka-clients-9.2.0.jar", request("0", field("B", "string")))
     assert main([str(newer), "--out", str(out), "--shrink"]) == 0
     assert "dropped the text of PingRequest A" in capsys.readouterr().err
 
@@ -216,7 +216,7 @@ def test_a_second_import_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The output is a function of the jars, so a diff shows what a release brought."""
-    jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
+    jars = jar(tmp_path / "kafka-clients-9.1.0.jar", request("0"))
     out = tmp_path / "schemas"
     run(out, jars)
     run(out, jars)
@@ -228,7 +228,7 @@ def test_a_check_names_the_files_that_differ_and_writes_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Facts that were edited by hand have to be noticed."""
-    jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
+    jars = jar(tmp_path / "kafka-clients-9.1.0.jar", request("0"))
     out = tmp_path / "schemas"
     run(out, jars)
     path = out / "rpc" / "PingRequest.json"
@@ -241,8 +241,8 @@ def test_a_check_names_the_files_that_differ_and_writes_none(
 def test_files_of_removed_messages_go(tmp_path: Path) -> None:
     """Nothing must be generated from what no release has."""
     out = tmp_path / "schemas"
-    run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0")))
-    newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", name="PongRequest"))
+    run(out, jar(tmp_path / "kafka-clients-9.1.0.jar", request("0")))
+    newer = jar(tmp_path / "kafka-clients-9.2.0.jar", request("0", name="PongRequest"))
     assert main([str(newer), "--out", str(out), "--shrink"]) == 0
     assert [path.name for path in (out / "rpc").iterdir()] == ["PongRequest.json"]
 
@@ -251,9 +251,9 @@ def test_records_of_the_metadata_log_have_their_own_folder(tmp_path: Path) -> No
     """Their type ids collide with those of other records of the same type."""
     record = {"apiKey": 0, "type": "metadata", "validVersions": "0", "flexibleVersions": "0+"}
     metadata = jar(
-        tmp_path / "kafka-metadata-4.3.1.jar", {**record, "name": "A"}, folder="common/metadata"
+        tmp_path / "kafka-metadata-9.1.0.jar", {**record, "name": "A"}, folder="common/metadata"
     )
-    storage = jar(tmp_path / "kafka-storage-4.3.1.jar", {**record, "name": "B"}, folder="message")
+    storage = jar(tmp_path / "kafka-storage-9.1.0.jar", {**record, "name": "B"}, folder="message")
     out = tmp_path / "schemas"
     run(out, metadata, storage)
     assert (out / "metadata" / "A.json").is_file()
@@ -266,28 +266,28 @@ def test_jars_that_the_folder_was_made_from_must_not_be_missing(
     """Their messages would vanish silently."""
     out = tmp_path / "schemas"
     both = [
-        jar(tmp_path / "kafka-clients-4.3.1.jar", request("1")),
-        jar(tmp_path / "kafka-clients-3.9.2.jar", request("0-1")),
+        jar(tmp_path / "kafka-clients-9.1.0.jar", request("1")),
+        jar(tmp_path / "kafka-clients-8.9.0.jar", request("0-1")),
     ]
     assert run(out, *both) == 0
     before = (out / "rpc" / "PingRequest.json").read_text()
     assert run(out, both[0]) == 2
     assert "not named (--shrink drops" in (error := capsys.readouterr().err)
-    assert error.endswith("3.9.2: kafka-clients-3.9.2.jar\n")
+    assert error.endswith("8.9.0: kafka-clients-8.9.0.jar\n")
     assert (out / "rpc" / "PingRequest.json").read_text() == before
 
 
 def test_the_source_is_recorded_with_a_digest_per_file(tmp_path: Path) -> None:
     """Anyone can compare our facts with the release that they come from."""
-    jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
+    jars = jar(tmp_path / "kafka-clients-9.1.0.jar", request("0"))
     run(tmp_path / "schemas", jars)
     source = json.loads((tmp_path / "schemas" / "SOURCE.json").read_text())
     digest = read_releases([jars])[0].schemas["PingRequest"].sha256
     assert source == {
         "releases": [
             {
-                "release": "4.3.1",
-                "jars": {"kafka-clients-4.3.1.jar": {"common/message/PingRequest.json": digest}},
+                "release": "9.1.0",
+                "jars": {"kafka-clients-9.1.0.jar": {"common/message/PingRequest.json": digest}},
             }
         ]
     }
@@ -300,8 +300,8 @@ def test_a_jar_without_schemas_is_skipped_with_a_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Most jars of a release have none; naming all of them means those that do."""
-    empty = jar(tmp_path / "kafka-tools-4.3.1.jar")
-    full = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
+    empty = jar(tmp_path / "kafka-tools-9.1.0.jar")
+    full = jar(tmp_path / "kafka-clients-9.1.0.jar", request("0"))
     assert run(tmp_path / "schemas", empty, full) == 0
     assert f"{empty} holds no message schemas, skipped" in capsys.readouterr().err
 
@@ -310,15 +310,15 @@ def test_a_release_without_schemas_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An import of nothing would empty the folder."""
-    assert run(tmp_path, jar(tmp_path / "kafka-tools-4.3.1.jar")) == 2
-    assert "the jars of 4.3.1 hold no message schemas" in capsys.readouterr().err
+    assert run(tmp_path, jar(tmp_path / "kafka-tools-9.1.0.jar")) == 2
+    assert "the jars of 9.1.0 hold no message schemas" in capsys.readouterr().err
 
 
 def test_broken_json_is_refused_with_jar_entry_and_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The place is needed to look at it."""
-    broken = jar(tmp_path / "kafka-clients-4.3.1.jar", '// licence\n{ "type": }')
+    broken = jar(tmp_path / "kafka-clients-9.1.0.jar", '// licence\n{ "type": }')
     assert run(tmp_path, broken) == 2
     error = capsys.readouterr().err
     assert f"{broken}!common/message/Broken.json: not valid JSON" in error
@@ -329,7 +329,7 @@ def test_a_file_that_is_not_a_jar_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A download that stopped half-way looks like this."""
-    path = tmp_path / "kafka-clients-4.3.1.jar"
+    path = tmp_path / "kafka-clients-9.1.0.jar"
     path.write_bytes(b"PK\x03\x04 and no more")
     assert run(tmp_path, path) == 2
     assert "cannot be read as a jar" in capsys.readouterr().err
@@ -340,7 +340,7 @@ def test_a_jar_whose_name_tells_no_release_is_refused(
 ) -> None:
     """Releases are told apart by their jars' names."""
     assert run(tmp_path, jar(tmp_path / "schemas.jar", request("0"))) == 2
-    assert "expected a name such as kafka-clients-4.3.1.jar" in capsys.readouterr().err
+    assert "expected a name such as kafka-clients-9.9.9.jar" in capsys.readouterr().err
 
 
 def test_without_maven_the_jars_have_to_be_named(
@@ -349,13 +349,13 @@ def test_without_maven_the_jars_have_to_be_named(
     """The message has to name the way out."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="name the release's jars on the command line"):
-        fetch_release("4.3.1", tmp_path)
+        fetch_release("9.1.0", tmp_path)
 
 
 def test_a_release_that_is_not_a_number_is_refused_before_maven_runs(tmp_path: Path) -> None:
     """The number goes into an XML file and file names."""
     with pytest.raises(UsageError, match="expected a number such as"):
-        fetch_release("../4.3.1<", tmp_path)
+        fetch_release("../9.1.0<", tmp_path)
 
 
 # The report
@@ -369,14 +369,14 @@ def test_an_unreleased_version_of_ours_survives_the_next_import(tmp_path: Path) 
     out, cache = tmp_path / "schemas", tmp_path / "jars"
     cache.mkdir()
     released = request("0-1", field("Count"))
-    assert run(out, jar(cache / "kafka-clients-4.3.1.jar", released)) == 0
+    assert run(out, jar(cache / "kafka-clients-9.1.0.jar", released)) == 0
     ours = request("0-2", field("Count"), field("Reason", versions="2+"))
     path = out / "rpc" / "PingRequest.json"
     path.write_text(render_schema(parsed({**ours, "latestVersionUnstable": True})))
-    assert run(out, cache / "kafka-clients-4.3.1.jar") == 0
+    assert run(out, cache / "kafka-clients-9.1.0.jar") == 0
     assert str(read_tree(out)["PingRequest"].valid) == "0-2"
-    newer = jar(cache / "kafka-clients-4.4.0.jar", request("0-2", field("Count")))
-    assert run(out, cache / "kafka-clients-4.3.1.jar", newer) == 0
+    newer = jar(cache / "kafka-clients-9.2.0.jar", request("0-2", field("Count")))
+    assert run(out, cache / "kafka-clients-9.1.0.jar", newer) == 0
     assert ranges(read_tree(out)["PingRequest"]) == {"Count": "0+"}
 
 
@@ -386,7 +386,7 @@ def test_an_unreleased_version_must_fit_the_releases(
     """Only what is new may differ from what Kafka writes."""
     out, cache = tmp_path / "schemas", tmp_path / "jars"
     cache.mkdir()
-    release = jar(cache / "kafka-clients-4.3.1.jar", request("0-1", field("Count")))
+    release = jar(cache / "kafka-clients-9.1.0.jar", request("0-1", field("Count")))
     assert run(out, release) == 0
     ours = request("0-2", field("Count", "int64"), latestVersionUnstable=True)
     (out / "rpc" / "PingRequest.json").write_text(render_schema(parsed(ours)))
