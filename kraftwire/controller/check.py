@@ -15,17 +15,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kraftwire.controller.entities import NEXT_PRODUCER_ID, Broker, Entities
-from kraftwire.controller.versions import CHANGED_METADATA, METADATA_VERSION
+from kraftwire.controller.versions import (
+    CHANGED_METADATA,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
 
 class Contradiction(NamedTuple):
-    """A record that cannot be applied: what it says, and what the state says."""
+    """A record that cannot be applied: what it says, and what the state says.
+
+    `is_unsupported` is whether that is a level of a feature that this software does not support.
+    """
 
     offset: int
     record: str
     state: str
+    is_unsupported: bool = False
 
     def __str__(self) -> str:
         return f"offset {self.offset}: {self.record}, but {self.state}"
@@ -106,6 +114,15 @@ class MetadataCheck:
 
     def _fence(self, _: int, record: Any) -> _Sides | None:
         return self._of_broker(record, record.id, record.epoch)
+
+    def _register_controller(self, _: int, record: Any) -> None:
+        self.entities.put(self.entities.controllers, record.controller_id, None)
+
+    def _unregister_controller(self, _: int, record: Any) -> _Sides | None:
+        if self.entities.drop(self.entities.controllers, record.controller_id):
+            return None
+        id = record.controller_id
+        return self._absent(f"{record.NAME} is of controller {id}", "no such one is registered")
 
     def _unregister(self, _: int, record: Any) -> _Sides | None:
         found = self._of_broker(record, record.broker_id, record.broker_epoch)
@@ -211,11 +228,11 @@ class MetadataCheck:
     def _feature(self, _: int, record: Any) -> _Sides | None:
         name, level = record.name, record.feature_level
         says = f"{_shown(name)} is set to level {level}"
+        low, high = _LEVELS.get(name, (0, 0))
+        if not low <= level <= high:
+            return says, f"known levels are {low} to {high}", True
         if name != METADATA_VERSION:
-            is_known = level >= 0 or name == _KRAFT_VERSION
-            return None if is_known else (says, "no level is negative")
-        if not _LOWEST <= level <= _HIGHEST:
-            return says, f"known levels are {_LOWEST} to {_HIGHEST}"
+            return None
         current = self.entities.singles.get(name, level)
         lost = [each for each in CHANGED_METADATA if level < each <= current]
         if lost:
@@ -279,7 +296,8 @@ class MetadataCheck:
         return (record, state) if self.is_whole else None
 
 
-_Sides = tuple[str, str]
+# What the record says, what the state says; and whether the software is too old or too new.
+_Sides = tuple[str, str] | tuple[str, str, bool]
 
 _NO_TOPIC = "no topic has that id"
 _NOT_IN_SNAPSHOTS = "a snapshot holds no transactions"
@@ -289,9 +307,8 @@ _NAME_SHOWN_MAX = 100
 _CHANGES = {"fenced": (-1, 0, 1), "in_controlled_shutdown": (0, 1)}
 _RECOVERY_STATES = (0, 1)
 
-_KRAFT_VERSION = "kraft.version"
-# The levels of metadata.version that there are. Source: Kafka's `MetadataVersion`, 3.0 to 4.3.
-_LOWEST, _HIGHEST = 1, 30
+# Levels of metadata.version below those that are supported are in logs of Kafka 3.0 to 3.2.
+_LEVELS = {**SUPPORTED_FEATURES, METADATA_VERSION: (1, SUPPORTED_FEATURES[METADATA_VERSION][1])}
 
 
 def _taken(known: Entities, id: int, log_dirs: list[bytes]) -> _Sides | None:
@@ -320,11 +337,13 @@ _RULES: Mapping[str, Callable[[MetadataCheck, int, Any], _Sides | None]] = {
     "PartitionRecord": MetadataCheck._partition,
     "ProducerIdsRecord": MetadataCheck._producer_ids,
     "RegisterBrokerRecord": MetadataCheck._register,
+    "RegisterControllerRecord": MetadataCheck._register_controller,
     "RemoveAccessControlEntryRecord": MetadataCheck._remove_acl,
     "RemoveTopicRecord": MetadataCheck._remove_topic,
     "RemoveUserScramCredentialRecord": MetadataCheck._remove_credential,
     "TopicRecord": MetadataCheck._topic,
     "UnfenceBrokerRecord": MetadataCheck._fence,
     "UnregisterBrokerRecord": MetadataCheck._unregister,
+    "UnregisterControllerRecord": MetadataCheck._unregister_controller,
     "UserScramCredentialRecord": MetadataCheck._credential,
 }

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.topic_keys import TOPIC_KEYS, whole_number
-from kraftwire.controller.versions import METADATA_VERSION, WITH_DIRECTORIES
+from kraftwire.controller.versions import ELR_VERSION, METADATA_VERSION, WITH_DIRECTORIES
 from kraftwire.security.tokens import Tokens
 
-ELR_VERSION = "eligible.leader.replicas.version"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 

@@ -1,10 +1,14 @@
 """Registrations of controllers. Rules: C-CREG.
 
-Source: Kafka's `ClusterControlManager.registerController`.
+Source: Kafka's `ClusterControlManager.registerController`; `unregisterController` of 4.4.0, read by
+``javap``, and KAFKA-20865.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import ControllerImage, MetadataImage
 from kraftwire.controller.registrations import (
     REGISTRATION_BYTES_MAX,
@@ -14,7 +18,7 @@ from kraftwire.controller.registrations import (
     repeated,
 )
 from kraftwire.controller.step import StepResult
-from kraftwire.controller.versions import WITH_CONTROLLERS
+from kraftwire.controller.versions import WITH_CONTROLLERS, WITH_UNREGISTRATION
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftwire.messages.register_controller_record import (
@@ -22,6 +26,9 @@ from kraftwire.messages.register_controller_record import (
     ControllerFeature,
     RegisterControllerRecord,
 )
+from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
+from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
+from kraftwire.messages.unregister_controller_response import UnregisterControllerResponse
 from kraftwire.protocol.error_codes import ErrorCode
 
 
@@ -51,3 +58,29 @@ def register_controller(image: MetadataImage, request: ControllerRegistrationReq
     if known == ControllerImage.of(record):
         return StepResult(response)
     return StepResult(response, [(record, 0)])
+
+
+def unregister_controller(
+    cluster: Cluster, request: UnregisterControllerRequest, voters: Container[int]
+) -> StepResult:
+    """Remove the registration of a controller that is no voter any more (C-CREG-2).
+
+    `voters` are the ids of the quorum's latest voters, committed or not.
+    """
+    controller_id, level = request.controller_id, cluster.level
+    code, text = ErrorCode.INVALID_REQUEST, ""
+    if controller_id == cluster.node_id:
+        text = f"controller {controller_id} is the active one, which cannot unregister itself"
+    elif level < WITH_UNREGISTRATION:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        text = f"controllers are unregistered from metadata.version {WITH_UNREGISTRATION} on"
+        text += f" (4.4-IV2), which is {level}"
+    elif controller_id not in cluster.image.controllers:
+        code = ErrorCode.CONTROLLER_ID_NOT_REGISTERED
+        text = f"controller {controller_id} is not registered"
+    elif controller_id in voters:
+        text = f"controller {controller_id} is a voter of the quorum: remove that voter first"
+    if text:
+        return StepResult(UnregisterControllerResponse(error_code=code, error_message=text))
+    record = UnregisterControllerRecord(controller_id=controller_id)
+    return StepResult(UnregisterControllerResponse(error_message=None), [(record, 0)])

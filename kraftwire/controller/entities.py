@@ -32,6 +32,7 @@ class Entities:
         self.topic_names: dict[bytes, str] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.partitions: dict[bytes, dict[int, int]] = {}
+        self.controllers: dict[int, None] = {}
         self.acls: dict[bytes, None] = {}
         self.credentials: dict[tuple[str, int], None] = {}
         self.singles: dict[str, int] = {}
@@ -71,6 +72,7 @@ class Entities:
     def tables(self) -> Iterator[dict[Any, Any]]:
         """Yield the tables, for tests that compare two states."""
         yield from (self.brokers, self.directories, self.topic_names, self.topic_ids)
+        yield self.controllers
         yield from (self.partitions, self.acls, self.credentials, self.singles)
 
 

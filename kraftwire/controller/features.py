@@ -10,27 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kraftwire.controller.cluster import ELR_VERSION, MIN_INSYNC_REPLICAS, Cluster
-from kraftwire.controller.image import BROKER_RESOURCE, METADATA_VERSION, MetadataImage
+from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
+from kraftwire.controller.image import BROKER_RESOURCE, MetadataImage
 from kraftwire.controller.step import VersionedRecord, config_record
-from kraftwire.controller.versions import CHANGED_METADATA, WITH_CONTROLLERS
+from kraftwire.controller.versions import (
+    CHANGED_METADATA,
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    WITH_CONTROLLERS,
+)
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.protocol.error_codes import ErrorCode
-
-KRAFT_VERSION = "kraft.version"
-
-# Lowest and highest level by name.
-SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
-    KRAFT_VERSION: (0, 1),
-    METADATA_VERSION: (7, 30),
-    ELR_VERSION: (0, 1),
-    "group.version": (0, 1),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-    "transaction.version": (0, 2),
-}
 
 # By this one voters of kraftwire know each other: with voters of Kafka in the quorum, one of these
 # is to be the active controller. It is never finalized.

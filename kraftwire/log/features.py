@@ -15,13 +15,13 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 
 _FIRST_LEVEL = 7
-_UNSTABLE_LEVEL = 31
-_UNSTABLE_NAME = "4.4-IV0"
+_UNSTABLE_LEVEL = 34
+_UNSTABLE_NAME = "4.5-IV0"
 
 # Release -> how many levels of metadata.version it has: 3.5 has 3.5-IV0, 3.5-IV1 and 3.5-IV2.
 _LEVEL_COUNTS = {
     "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
-    "4.0": 4, "4.1": 2, "4.2": 2, "4.3": 1,
+    "4.0": 4, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 3,
 }  # fmt: skip
 _NAMES = [
     "3.3-IV3",
@@ -34,7 +34,7 @@ _DEFAULTS = {
     "eligible.leader.replicas.version": {1: 26},
     "group.version": {1: 22},
     KRAFT_VERSION: {1: 21},
-    "share.version": {1: 28},
+    "share.version": {1: 28, 2: 31},
     "streams.version": {1: 29},
     "transaction.version": {1: 24, 2: 24},
 }

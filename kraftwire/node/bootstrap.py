@@ -9,9 +9,9 @@ Source: Kafka's `BootstrapDirectory`.
 
 from __future__ import annotations
 
-from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.step import VersionedRecord
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import StorageError, WireError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.names import BOOTSTRAP_FILE, join

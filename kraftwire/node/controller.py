@@ -27,7 +27,7 @@ from kraftwire.controller.image import CLUSTER_ID_CONFIG, DECOY_SECRET_CONFIG, M
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord
-from kraftwire.errors import ApiError
+from kraftwire.errors import ApiError, StorageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -160,11 +160,18 @@ class Controller:
         """Give up leading for good where records contradict each other.
 
         Differs from Kafka, whose controllers end on such a log: this node says so once, and goes on
-        replicating, voting and answering.
+        replicating, voting and answering. A level of a feature that this software does not support
+        ends it, as it ends Kafka's: another release can go on. Raises: StorageError.
         """
         found = self._image.contradiction
         if found is None or self._is_forbidden:
             return
+        if found.is_unsupported and self._config.is_controller:
+            raise StorageError(
+                f"the metadata record at offset {found.offset} is not supported by this software: "
+                f"{found.record}, but {found.state}",
+                file=self._config.metadata_log_dir,
+            )
         self._is_forbidden = True
         fields = {"offset": found.offset, "record": found.record, "state": found.state}
         log("error", "metadata-contradiction", **fields, consequence="this node does not lead")

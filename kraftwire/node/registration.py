@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import trio
 
-from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image import ControllerImage
-from kraftwire.controller.versions import WITH_CONTROLLERS
+from kraftwire.controller.versions import SUPPORTED_FEATURES, WITH_CONTROLLERS
 from kraftwire.errors import ApiError
 from kraftwire.messages import broker_registration_request as broker_schema
 from kraftwire.messages import controller_registration_request as controller_schema

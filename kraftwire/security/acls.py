@@ -130,8 +130,6 @@ _Host = str | tuple[int, int, int]
 _Key = TypeVar("_Key")
 
 
-
-
 class _Names:
     """Patterns of names, each with the count of its ACLs.
 

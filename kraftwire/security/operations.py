@@ -161,7 +161,10 @@ RULES: Mapping[str, Rule] = {
     ),
     "Fetch": _CONSUMER,
     **dict.fromkeys(
-        ("AddRaftVoter", "RemoveRaftVoter", "UnregisterBroker", "UpdateFeatures"),
+        (
+            *("AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures"),
+            *("UnregisterBroker", "UnregisterController"),
+        ),
         Rule(Operation.ALTER),
     ),
     "ElectLeaders": Rule(

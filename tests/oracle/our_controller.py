@@ -14,10 +14,9 @@ import trio
 import trio.testing
 
 from kraftwire import messages
-from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image import METADATA_VERSION, BrokerImage, MetadataImage
 from kraftwire.controller.sessions import Sessions
-from kraftwire.controller.versions import WITH_CONTROLLERS
+from kraftwire.controller.versions import SUPPORTED_FEATURES, WITH_CONTROLLERS
 from kraftwire.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,

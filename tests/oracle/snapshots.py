@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from kraftwire.controller.cluster import ELR_VERSION
 from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.versions import ELR_VERSION
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from kraftwire.controller.cluster import ELR_VERSION, Cluster
-from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.controller.topics import create_topics
+from kraftwire.controller.versions import ELR_VERSION, SUPPORTED_FEATURES
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.create_topics_request import (
     CreatableReplicaAssignment,

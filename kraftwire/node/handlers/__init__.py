@@ -33,6 +33,7 @@ from kraftwire.node.handlers import (
     read_only,
     remove_raft_voter,
     unregister_broker,
+    unregister_controller,
     update_features,
 )
 from kraftwire.node.handlers.unsupported import UNSUPPORTED, handler_of
@@ -78,6 +79,7 @@ _HANDLERS = {name: handler_of(refusal) for name, refusal in UNSUPPORTED.items()}
     offset_for_leader_epoch,
     remove_raft_voter,
     unregister_broker,
+    unregister_controller,
     update_features,
 )
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftwire.controller.features import ANNOUNCED_FEATURES, KRAFT_VERSION
+from kraftwire.controller.features import ANNOUNCED_FEATURES
+from kraftwire.controller.versions import KRAFT_VERSION
 from kraftwire.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,

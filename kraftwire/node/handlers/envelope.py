@@ -51,6 +51,7 @@ FORWARDED = frozenset(
         "RemoveRaftVoter",
         "RenewDelegationToken",
         "UnregisterBroker",
+        "UnregisterController",
         "UpdateFeatures",
     }
 )

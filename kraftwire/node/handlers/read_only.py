@@ -43,7 +43,8 @@ _BY_REFUSAL = {
     Refusal(_TOKEN): ("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
     Refusal(_CLUSTER, _whole_request): (
         *("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "UpdateFeatures"),
-        *("UnregisterBroker", "ElectLeaders", "AlterPartitionReassignments"),
+        *("UnregisterBroker", "UnregisterController", "ElectLeaders"),
+        "AlterPartitionReassignments",
         *("CreateAcls", "DeleteAcls", "InitProducerId", "AlterClientQuotas"),
         "AlterUserScramCredentials",
         *("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"),

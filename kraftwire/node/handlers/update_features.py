@@ -13,8 +13,9 @@ Source: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka's `QuorumController.updateFea
 
 from __future__ import annotations
 
-from kraftwire.controller.features import KRAFT_VERSION, check_updates
+from kraftwire.controller.features import check_updates
 from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.versions import KRAFT_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import (

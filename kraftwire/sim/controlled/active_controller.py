@@ -13,10 +13,11 @@ from random import Random
 from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
 from kraftwire.controller.batches import ControllerStep, QueuedStep, decide, encoded, take
-from kraftwire.controller.cluster import ELR_VERSION, Cluster
+from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import VersionedRecord
+from kraftwire.controller.versions import ELR_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.records.batch import RecordBatch

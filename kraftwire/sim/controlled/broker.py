@@ -15,10 +15,10 @@ from kraftwire.controller import brokers
 from kraftwire.controller.batches import ControllerStep, QueuedStep
 from kraftwire.controller.cluster import UNASSIGNED
 from kraftwire.controller.directories import assign_replicas
-from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.isr import alter_partition
 from kraftwire.controller.producer_ids import allocate_producer_ids
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import ApiError
 from kraftwire.messages import assign_replicas_to_dirs_request as assignments
 from kraftwire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest

@@ -18,7 +18,7 @@ import trio
 
 from kraftwire.client.channel import Channel
 from kraftwire.client.sync import Connection
-from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse

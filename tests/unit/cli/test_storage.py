@@ -79,7 +79,7 @@ def test_each_way_to_name_the_voters_leaves_its_files(
     """As kafka-storage: only a dynamic quorum gets a snapshot with voters."""
     code, out, err = _format(capsys, _config(tmp_path, line), *flags)
     assert (code, err) == (0, "")
-    text = f"Formatting {kind} {tmp_path}/data with metadata.version 4.3-IV0."
+    text = f"Formatting {kind} {tmp_path}/data with metadata.version 4.4-IV2."
     assert out.splitlines()[-1] == text
     expected = ["bootstrap.checkpoint", "meta.properties"]
     assert _tree(tmp_path / "data") == [_CHECKPOINT] * has_voters + expected
@@ -170,8 +170,8 @@ def test_a_release_decides_on_the_features(
         (_STATIC, ("-f", "kraft.version=1"), "Cannot set kraft.version to 1 unless"),
         (_DYNAMIC, ("-s", "-f", "kraft.version=0"), "Cannot set kraft.version to 0 if"),
         (_STATIC, ("-r", "4.0", "-f", "metadata.version=9"), "Use --release-version instead"),
-        (_STATIC, ("-f", "metadata.version=31"), "4.4-IV0 is not yet stable."),
-        (_STATIC, ("-f", "metadata.version=6"), "Valid feature levels are from 7 to 31."),
+        (_STATIC, ("-f", "metadata.version=34"), "4.5-IV0 is not yet stable."),
+        (_STATIC, ("-f", "metadata.version=6"), "Valid feature levels are from 7 to 34."),
         (
             _STATIC,
             ("-r", "3.9", "-f", "eligible.leader.replicas.version=1"),

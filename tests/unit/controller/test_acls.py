@@ -56,8 +56,8 @@ def passing(name: str | None = None, **more: object) -> DeleteAclsFilter:
 class Cluster(ControlledCluster):
     """A cluster whose ACLs change."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, level: int = 33) -> None:
+        super().__init__(level)
         self._numbers: Iterator[int] = count(1)
 
     def add(self, *creations: AclCreation) -> list[int]:
@@ -114,7 +114,12 @@ def test_an_acl_that_cannot_be_right_is_refused_alone(wrong: dict[str, object]) 
 def test_ranges_of_hosts_need_their_level() -> None:
     """Below metadata.version 32 brokers of Kafka 4.3 would not find them (C-ACL-4)."""
     wanted = [acl(host=host) for host in ("10.0.0.0/8", "fe80::/10", "1.2.3.4/33", "10.0.0.1")]
-    assert Cluster().add(*wanted) == [ErrorCode.UNSUPPORTED_VERSION] * 3 + [0]
+    assert Cluster(31).add(*wanted) == [ErrorCode.UNSUPPORTED_VERSION] * 3 + [0]
+    cluster = Cluster(32)
+    assert cluster.add(*wanted, acl(host="10.9.9.9/8")) == [0, 0, ErrorCode.INVALID_REQUEST, 0, 0]
+    assert cluster.remove(passing(host_filter="10.0.0.0/8")) == [(0, ["t"])]
+    hosts = [one.host for _, one in cluster.image.acls.items()]
+    assert hosts == ["fe80::/10", "10.0.0.1", "10.9.9.9/8"]
 
 
 def test_a_principal_without_a_name_can_be_listed_and_removed() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
-from kraftwire.controller.cluster import ELR_VERSION, Cluster
-from kraftwire.controller.controllers import register_controller
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.controllers import register_controller, unregister_controller
 from kraftwire.controller.image import (
     CLUSTER_ID_CONFIG,
     METADATA_VERSION,
@@ -20,6 +20,7 @@ from kraftwire.controller.partition_changes import Target, change_partition, upd
 from kraftwire.controller.registrations import REGISTRATION_ENTRIES_MAX
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.controller.versions import ELR_VERSION
 from kraftwire.messages import broker_registration_request as schema
 from kraftwire.messages import controller_registration_request as controller_schema
 from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
@@ -30,7 +31,9 @@ from kraftwire.messages.broker_registration_response import BrokerRegistrationRe
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
+from kraftwire.messages.register_controller_record import RegisterControllerRecord
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.controlled_cluster import ControlledCluster
 from tests.support.node_stub import CLUSTER_ID, batch_of
@@ -434,6 +437,33 @@ def test_controllers_are_not_registered_below_their_level() -> None:
     request = ControllerRegistrationRequest(controller_id=3)
     result = register_controller(MetadataImage(), request)
     assert error_of(result) == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("level", "controller_id", "code"),
+    [
+        (33, 3, 0),
+        (33, 9, ErrorCode.CONTROLLER_ID_NOT_REGISTERED),
+        (33, 4, ErrorCode.INVALID_REQUEST),
+        (33, 1, ErrorCode.INVALID_REQUEST),
+        (32, 1, ErrorCode.INVALID_REQUEST),
+        (32, 9, ErrorCode.UNSUPPORTED_VERSION),
+        (32, 3, ErrorCode.UNSUPPORTED_VERSION),
+    ],
+)
+def test_controllers_are_unregistered(level: int, controller_id: int, code: int) -> None:
+    """Only those that are no voters any more: 1 is the active one, 4 another voter (C-CREG-2)."""
+    image = MetadataImage()
+    known = [(RegisterControllerRecord(controller_id=id), 0) for id in (1, 3, 4)]
+    feature = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)
+    image.replay(batch_of([feature, *known], 0))
+    request = UnregisterControllerRequest(controller_id=controller_id)
+    result = unregister_controller(Cluster(image, node_id=1), request, {1, 4})
+    assert error_of(result) == code
+    assert bool(result.records) == (code == 0)
+    if result.records:
+        image.replay(batch_of(result.records, image.next_offset))
+    assert (3 in image.controllers) == bool(code)
 
 
 def test_only_a_registered_broker_can_be_unregistered() -> None:

@@ -27,6 +27,7 @@ from kraftwire.messages.remove_user_scram_credential_record import (
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.wire.message import Message
 from tests.support.metadata_history import History
@@ -110,10 +111,13 @@ PRESENT: list[tuple[Message, str, str]] = [
         "1 directories",
         "2 replicas",
     ),
-    (FeatureLevelRecord(name=VERSION, feature_level=0), "level 0", "1 to 30"),
-    (FeatureLevelRecord(name=VERSION, feature_level=31), "level 31", "1 to 30"),
+    (FeatureLevelRecord(name=VERSION, feature_level=0), "level 0", "1 to 33"),
+    (FeatureLevelRecord(name=VERSION, feature_level=34), "level 34", "1 to 33"),
     (FeatureLevelRecord(name=VERSION, feature_level=22), "level 22", "it is 25"),
-    (FeatureLevelRecord(name="group.version", feature_level=-1), "level -1", "negative"),
+    (FeatureLevelRecord(name="group.version", feature_level=-1), "level -1", "levels are 0 to 1"),
+    (FeatureLevelRecord(name="streams.version", feature_level=9), "level 9", "levels are 0 to 1"),
+    (FeatureLevelRecord(name="kraft.version", feature_level=2), "level 2", "levels are 0 to 1"),
+    (FeatureLevelRecord(name="new.version", feature_level=1), "level 1", "levels are 0 to 0"),
     (ProducerIdsRecord(next_producer_id=2000), "id is 2000", "below 2000"),
     (BEGIN, "begins", "is still open"),
 ]
@@ -127,6 +131,7 @@ ABSENT: list[tuple[Message, str, str]] = [
     (FenceBrokerRecord(id=5, epoch=1), "broker 5", "not registered"),
     (UnfenceBrokerRecord(id=5, epoch=1), "broker 5", "not registered"),
     (UnregisterBrokerRecord(broker_id=5, broker_epoch=1), "broker 5", "not registered"),
+    (UnregisterControllerRecord(controller_id=5), "controller 5", "no such one is registered"),
     (RemoveTopicRecord(topic_id=B), "topic id AgICAgICAgICAgICAgICAg", "no topic has that id"),
     (PartitionRecord(topic_id=B, partition_id=2), "partition 2 of topic id Ag", "no topic"),
     (_change(topic_id=B), "partition 0 of topic id AgICAgICAgICAgICAgICAg", "no topic"),

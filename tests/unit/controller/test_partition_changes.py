@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.controller.cluster import ELR_VERSION, MIGRATING
+from kraftwire.controller.cluster import MIGRATING
 from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.partition_changes import (
@@ -14,7 +14,7 @@ from kraftwire.controller.partition_changes import (
     hash_order,
     updates,
 )
-from kraftwire.controller.versions import WITH_DIRECTORIES
+from kraftwire.controller.versions import ELR_VERSION, WITH_DIRECTORIES
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from tests.support.controlled_cluster import ControlledCluster, changes
 

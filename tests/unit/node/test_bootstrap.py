@@ -24,7 +24,7 @@ def test_the_records_of_a_formatted_directory_are_taken_as_they_are(tmp_path: Pa
 def test_without_the_file_only_metadata_version_is_finalized(tmp_path: Path) -> None:
     """Other features concern groups and transactions, which do not exist here."""
     ((record, version),) = read_bootstrap(str(tmp_path))
-    assert record == FeatureLevelRecord(name="metadata.version", feature_level=30)
+    assert record == FeatureLevelRecord(name="metadata.version", feature_level=33)
     assert version == 0
 
 

@@ -13,7 +13,7 @@ from kraftwire.controller import elections
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.step import StepResult, VersionedRecord
-from kraftwire.errors import ApiError
+from kraftwire.errors import ApiError, StorageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
@@ -498,6 +498,17 @@ def test_a_contradiction_is_told_once_and_forbids_to_lead(
     assert logged[0].fields["offset"] == 0  # type: ignore[attr-defined]
     assert contradiction_sample(node.image.contradiction).value == 0
     assert contradiction_sample(None).value == -1
+
+
+@pytest.mark.parametrize(("name", "known"), [("streams.version", "0 to 1"), ("new", "0 to 0")])
+def test_a_level_that_is_not_supported_ends_the_node(name: str, known: str) -> None:
+    """As it ends Kafka's controller: another release knows what the level means (C-FEA-10)."""
+    node = StubNode()
+    node.commit_records((FeatureLevelRecord(name="other", feature_level=0), 0))
+    with pytest.raises(StorageError) as raised:
+        node.commit_records((FeatureLevelRecord(name=name, feature_level=9), 0))
+    assert f"{name} is set to level 9, but known levels are {known}" in str(raised.value)
+    assert node.forbidden == []
 
 
 @in_virtual_time

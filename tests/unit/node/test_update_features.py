@@ -11,8 +11,8 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.controller.features import KRAFT_VERSION
 from kraftwire.controller.image import METADATA_VERSION
+from kraftwire.controller.versions import KRAFT_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.register_broker_record import BrokerFeature, RegisterBrokerRecord

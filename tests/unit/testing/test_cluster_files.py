@@ -90,7 +90,7 @@ def test_an_installation_is_recognised_by_its_jar(tmp_path: Path) -> None:
     files = ClusterFiles.create(tmp_path / "cluster", jars, (1, 1))
     assert "metadata.version=21" in bootstrap_of(files)
     files = ClusterFiles.create(tmp_path / "newest", None, (1, 1))
-    assert "metadata.version=30" in bootstrap_of(files)
+    assert "metadata.version=33" in bootstrap_of(files)
 
 
 def bootstrap_of(files: ClusterFiles) -> set[str]:
