@@ -1,6 +1,6 @@
 """Registrations of controllers. Rules: C-CREG.
 
-Source: Kafka's `ClusterControlManager.registerController`; `unregisterController` of 4.4.0, read by
+Source: Kafka's `ClusterControlManager.registerController`; `unregisterController` of 4.4, read by
 ``javap``, and KAFKA-20865.
 """
 

@@ -1,7 +1,7 @@
 """The levels of features, and the versions of records that go with those of metadata.version.
 
 Source: Kafka's `Feature` and `MetadataVersion`: `didMetadataChange`, `registerBrokerRecordVersion`
-and `partitionRecordVersion`; of 4.4.0, read by ``javap``.
+and `partitionRecordVersion`; of 4.4, read by ``javap``.
 """
 
 from __future__ import annotations

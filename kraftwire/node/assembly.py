@@ -59,7 +59,7 @@ def assemble(
     refusals: RateLimit | None = None,
     interpose: Interpose | None = None,
 ) -> Assembly:
-    """Build and wire the parts. Raises: StorageError for a bad bootstrap.checkpoint."""
+    """Build and wire the parts. Raises: StorageError for bad bootstrap records."""
     node_id = config.node_id
     key = ReplicaKey(node_id, storage.directory_id)
     raft_config = _raft_config(config, key, storage.cluster_id, endpoints)
@@ -70,7 +70,7 @@ def assemble(
     controller = Controller(
         config,
         quorum,
-        bootstrap=read_bootstrap(config.metadata_log_dir),
+        bootstrap=read_bootstrap(config.metadata_log_dir, config.topic.name),
         new_cluster_id=new_cluster_id if config.is_raft_readme else None,
     )
     forwarder = Forwarder(lambda: make_link(str(node_id)), config.request_timeout_ms)

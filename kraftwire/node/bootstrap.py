@@ -1,10 +1,12 @@
-"""The first records of a new cluster: those of bootstrap.checkpoint, or the default ones.
+"""The first records of a new cluster: those of the formatted directory, or the default ones.
 
-Formatting a directory writes that file, and the first active controller appends its records to the
-log. Without the file only metadata.version is finalized: groups, transactions and everything else
-that has a feature do not exist here.
+Formatting a directory writes them, and the first active controller appends them to the log. They
+are in the metadata log's checkpoint 0-0 if Kafka 4.4 or later has formatted the directory, else in
+bootstrap.checkpoint. Without either only metadata.version is finalized: groups, transactions and
+everything else that has a feature do not exist here.
 
-Source: Kafka's `BootstrapDirectory`.
+Source: Kafka's `BootstrapMetadata`; `QuorumController.handleLoadBootstrap` of 4.4, read by
+``javap``.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from kraftwire.controller.step import VersionedRecord
 from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import StorageError, WireError
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.names import BOOTSTRAP_FILE, join
+from kraftwire.log.names import BOOTSTRAP_FILE, checkpoint_name, join, partition_directory
 from kraftwire.log.uuids import random_uuid
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
 
@@ -28,19 +31,22 @@ def new_cluster_id() -> str:
     return uuid_to_text(random_uuid())
 
 
-def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
-    """Read the bootstrap records of a directory; without the file, return the default ones.
+def read_bootstrap(log_dir: str, topic: str) -> list[VersionedRecord]:
+    """Read the bootstrap records of a directory; without any, return the default ones.
 
-    Raises: StorageError for a file that cannot be read.
+    `topic` is the name of the metadata log's. Raises: StorageError for a file that cannot be read.
     """
-    files, path = LocalFiles(), join(log_dir, BOOTSTRAP_FILE)
-    if not files.exists(path):
-        level = SUPPORTED_FEATURES[METADATA_VERSION][1]
-        return [(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)]
-    try:
-        return _read_records(files.read_bytes(path))
-    except WireError as error:
-        raise StorageError(f"not bootstrap records: {error}", file=path) from error
+    files = LocalFiles()
+    checkpoint = join(partition_directory(log_dir, topic), checkpoint_name(BOOTSTRAP_SNAPSHOT))
+    for path in (checkpoint, join(log_dir, BOOTSTRAP_FILE)):
+        try:
+            found = _read_records(files.read_bytes(path)) if files.exists(path) else []
+        except WireError as error:
+            raise StorageError(f"not bootstrap records: {error}", file=path) from error
+        if found:
+            return found
+    level = SUPPORTED_FEATURES[METADATA_VERSION][1]
+    return [(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)]
 
 
 def _read_records(data: bytes) -> list[VersionedRecord]:

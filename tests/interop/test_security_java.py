@@ -20,6 +20,7 @@ from kraftwire.security.acl_filter import AclFilter
 from kraftwire.security.acls import Acl, AclIndex, Authorizer, parse_super_users
 from kraftwire.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512, PasswordCredentials
 from kraftwire.security.errors import Refused
+from kraftwire.security.host_ranges import HostRange, host_address, host_range
 from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry, parse_file
 from kraftwire.security.local_names import LocalNames
 from kraftwire.security.mapping import NoRuleError, PrincipalMapper
@@ -49,6 +50,7 @@ def security() -> Iterator[JavaPeer]:
 NAMES = ["a", "ab", "abc", "abcd", "b", "ba", "*", "*a", "a*", "ä", "𝄞x", "kafka-cluster"]
 PRINCIPALS = ["User:alice", "User:al", "User:*", "Group:alice", "User:a:b", "User:ALICE"]
 HOSTS = ["*", "1.2.3.4", "0:0:0:0:0:0:0:1", "::1", "1.2.3.0"]
+HOSTS += ["1.2.3.4/24", "1.2.3.0/31", "1.2.3.4/32", "0.0.0.0/0", "::/0", "::1/64", "1.2.3.0/33"]
 
 
 def acl_set(source: random.Random) -> list[list[Any]]:
@@ -145,6 +147,48 @@ def acl_record(row: list[Any]) -> AccessControlEntryRecord:
         operation=row[5],
         permission_type=row[6],
     )
+
+
+def host_range_text(source: random.Random) -> str:
+    """A range of addresses, often not quite."""
+
+    def some(*values: str) -> str:
+        return source.choice([*values[:1] * 8, *values])
+
+    ipv4 = ".".join(some("1", "10", "010", "255", "256", "1234", "", "x") for _ in range(4))
+    groups = [some("0", "1", "fe80", "FFFF", "00001", "12345", "") for _ in range(8)]
+    if source.random() < 0.7:
+        groups[source.randint(0, 6) : 8] = source.choice([["", ""], ["", "1"], ["", "1", "2"]])
+    ipv6 = some("", "", ":") + ":".join(groups) + some("", ":1.2.3.4", ":ffff:1.2.3.4", "%1", "%")
+    ipv6 = some(ipv6, f"[{ipv6}]", f"[{ipv6}", "::1", "::ffff:1.2.3.4", "::2:1.2.3.4")
+    length = some("8", "0", "24", "32", "33", "64", "128", "129", "+8", "08", "-0", "-1", "", "٨")
+    return f"{source.choice([ipv4, ipv6, ipv6])}/{length}" + some("", "/8", " ", "\n")
+
+
+def is_inside(host: str, among: HostRange) -> bool:
+    """Whether a client's address is in a range."""
+    address = host_address(host)
+    is_alike = address is not None and address.kind == among.kind
+    return is_alike and address.within(among.length) == among
+
+
+def test_ranges_of_hosts(security: JavaPeer, seed: int) -> None:
+    """Texts, good and bad, and the addresses in them, against CidrUtils (SEC-A16)."""
+    source = random.Random(f"{seed}/ranges")
+    hosts = ["10.1.2.3", "10.0.0.1", "0.0.0.0", "255.255.255.255", "1.10.255.0", "0.0.0.1"]
+    hosts += ["::1", "fe80::1", "fe80::1%1", "::", "1::", "1:1:ffff::1", "::ffff:ffff:ffff:ffff"]
+    hosts = [host_text(host) for host in hosts]
+    ranges = [host_range_text(source) for _ in range(300 * ROUNDS)]
+    (answer,) = security.ask([{"op": "ranges", "ranges": ranges, "hosts": hosts}])
+    taken = 0
+    for text, expected in zip(ranges, answer["found"], strict=True):
+        found = host_range(text)
+        assert (found is None) == (expected is None), text
+        if found is None:
+            continue
+        taken += 1
+        assert [is_inside(host, found) for host in hosts] == expected, text
+    assert len(ranges) / 5 < taken < len(ranges) * 4 / 5
 
 
 SUBJECTS = [

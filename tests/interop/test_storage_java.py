@@ -1,4 +1,8 @@
-"""`kraftwire storage` next to kafka-storage: the same files, words and exit codes."""
+"""`kraftwire storage` next to kafka-storage: the same contents, words and exit codes.
+
+The records of a new cluster are in bootstrap.checkpoint here, which all releases read; Kafka writes
+them into the checkpoint 0-0 since 4.4.0.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli import main as cli
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_from_text
 from tests.support.java import shared_tools
@@ -23,7 +29,7 @@ _VOTERS = (
 _STATIC = "controller.quorum.voters=1@127.0.0.1:19091"
 _DYNAMIC = "controller.quorum.bootstrap.servers=127.0.0.1:19091"
 _LISTENERS = {"controller": "CONTROLLER://127.0.0.1:19091", "broker": "PLAINTEXT://127.0.0.1:9"}
-_PARTITION = "__cluster_metadata-0"
+_VOTERS_RECORD = ControlType.KRAFT_VOTERS
 
 
 @dataclass(frozen=True)
@@ -106,32 +112,40 @@ def _files(folder: Path) -> dict[str, bytes | list[str]]:
         for found in re.findall(r"^directory\.id=(.+)$", path.read_text(), re.MULTILINE)
         if found not in _IDS
     ]
-    return {
+    found: dict[str, bytes | list[str]] = {
         str(path.relative_to(folder)): _masked(path, random_ids)
         for path in paths
-        if path.name != "server.properties"
+        if path.name != "server.properties" and path.suffix != ".checkpoint"
     }
+    checkpoints = [path for path in paths if path.suffix == ".checkpoint"]
+    return found | ({"the first records": _first_records(checkpoints, random_ids)} if found else {})
 
 
 def _masked(path: Path, random_ids: list[str]) -> bytes | list[str]:
-    if path.name == "meta.properties":
-        text = path.read_text()
-        for random_id in random_ids:
-            text = text.replace(random_id, "RANDOM")
-        return [re.sub(r"^#.+", "#", line) for line in text.splitlines()]
-    data = bytearray(path.read_bytes())
-    for batch in read_batches(path.read_bytes()):
-        assert batch.is_valid
-        start = batch.position
-        data[start + 17 : start + 21] = bytes(4)
-        data[start + 27 : start + 43] = bytes(16)
-    if path.parent.name == _PARTITION:
-        # The value of the first record is the header with the time of the last one.
-        start = bytes(data).index(b"\x00\x00\x00\x03\x16") + 7
-        data[start : start + 8] = bytes(8)
+    if path.name != "meta.properties":
+        return path.read_bytes()
+    text = path.read_text()
     for random_id in random_ids:
-        data = data.replace(uuid_from_text(random_id), bytes(16))
-    return bytes(data)
+        text = text.replace(random_id, "RANDOM")
+    return [re.sub(r"^#.+", "#", line) for line in text.splitlines()]
+
+
+def _first_records(paths: list[Path], random_ids: list[str]) -> list[str]:
+    """What a new cluster begins with: the voters, the metadata records."""
+    found: dict[bytes, None] = {}
+    for path in paths:
+        for batch in read_batches(path.read_bytes()):
+            assert isinstance(batch, RecordBatch)
+            assert batch.is_valid
+            for record in batch.records():
+                value = record.value or b""
+                is_voters = batch.is_control and control_type(record.key) == _VOTERS_RECORD
+                if batch.is_control and not is_voters:
+                    continue
+                for random_id in random_ids:
+                    value = value.replace(uuid_from_text(random_id), bytes(16))
+                found[value] = None
+    return [value.hex() for value in found]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +169,7 @@ def _masked(path: Path, random_ids: list[str]) -> bytes | list[str]:
         Case(("--release-version", "4.0"), _DYNAMIC, roles="broker"),
         *(
             Case(("-s", "-r", release), _DYNAMIC)
-            for release in ("3.3", "3.5-IV1", "3.6.1", "3.9.2", "4.0-IV2", "4.1", "4.2", "4.3.1")
+            for release in ("3.3", "3.5-IV1", "3.6.1", "3.9.2", "4.0-IV2", "4.2", "4.3.1", "4.4")
         ),
         Case(("-r", "3.9", "-f", "group.version=1")),
         Case(("-f", "metadata.version=25", "-f", "transaction.version=1")),
@@ -167,12 +181,16 @@ def _masked(path: Path, random_ids: list[str]) -> bytes | list[str]:
     ],
     ids=str,
 )
-def test_a_formatted_directory_equals_kafka_storages(both: Both, case: Case) -> None:
-    """Byte for byte except for times and random ids; the words are the same, too."""
+def test_a_formatted_directory_has_what_kafka_storages_has(both: Both, case: Case) -> None:
+    """But for times and random ids; the words are the same, too."""
     java, ours = both(case)
     assert java.code == ours.code == 0
     # Kafka visits its directories in the order of a hash table.
     assert sorted(ours.out.splitlines()) == sorted(java.out.splitlines())
+    if case.roles == "broker" or ("data,more" in case.dirs and case.files):
+        # What is formatted begins no cluster: Kafka 4.4 leaves the records out.
+        assert ours.files.pop("the first records")
+        assert java.files.pop("the first records") == []
     assert ours.files == java.files
 
 
@@ -199,7 +217,7 @@ _DONE = f"version=1\ncluster.id={_CLUSTER}\nnode.id=1\ndirectory.id={_IDS[0]}\n"
         Case(("-r", "9", "-f", "foo=1")),
         Case(("-s", "-r", "9")),
         Case(("-r", "4.0", "-f", "metadata.version=25")),
-        Case(("-f", "metadata.version=31")),
+        Case(("-f", "metadata.version=34")),
         Case(("-f", "metadata.version=6")),
         Case(("-f", "foo=1")),
         Case(("-f", "group.version")),

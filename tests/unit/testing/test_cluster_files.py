@@ -95,7 +95,7 @@ def test_an_installation_is_recognised_by_its_jar(tmp_path: Path) -> None:
 
 def bootstrap_of(files: ClusterFiles) -> set[str]:
     """The features that the first leader will write."""
-    found = read_bootstrap(str(files.place(1) / "data"))
+    found = read_bootstrap(str(files.place(1) / "data"), "__cluster_metadata")
     return {
         f"{record.name}={record.feature_level}"
         for record, _ in found

@@ -24,13 +24,14 @@ import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.authorizer.internals.CidrUtils;
 
 import java.net.InetAddress;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** StandardAuthorizer's decisions: a set of ACLs, and requests. */
+/** StandardAuthorizer's decisions: a set of ACLs, and requests; ranges of addresses. */
 final class Acls {
     private Acls() { }
 
@@ -69,6 +70,23 @@ final class Acls {
         }
         answer.put("nanos", (System.nanoTime() - begin) / rounds);
         authorizer.close();
+    }
+
+    /** For each range which of the hosts are in it; null if it is refused in a new ACL. */
+    static void ranges(JsonNode question, ObjectNode answer) {
+        ArrayNode found = answer.putArray("found");
+        for (JsonNode range : question.get("ranges")) {
+            try {
+                CidrUtils.validate(range.asText());
+            } catch (IllegalArgumentException refused) {
+                found.addNull();
+                continue;
+            }
+            ArrayNode hosts = found.addArray();
+            for (JsonNode host : question.get("hosts")) {
+                hosts.add(CidrUtils.isInRange(host.asText(), range.asText()));
+            }
+        }
     }
 
     private static int count(StandardAuthorizer authorizer, JsonNode filter) {

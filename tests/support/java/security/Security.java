@@ -59,6 +59,7 @@ public final class Security {
                 case "file": contexts(question, answer); break;
                 case "localNames": localNames(question, answer); break;
                 case "acls": Acls.decide(question, answer); break;
+                case "ranges": Acls.ranges(question, answer); break;
                 case "principal": principal(question, answer); break;
                 case "subject": answer.put("name", new X500Principal(HexFormat.of().parseHex(
                     question.get("bytes").asText())).getName()); break;

@@ -154,7 +154,7 @@ def test_what_is_no_file_is_none_of_a_replica(
         with pytest.raises(StorageError, match="not a regular file"):
             read(path)
     with pytest.raises(StorageError, match="not a regular file"):
-        read_bootstrap(str(tmp_path))
+        read_bootstrap(str(tmp_path), "__cluster_metadata")
 
 
 def test_a_replica_reads_no_long_state_file(tmp_path: Path) -> None:
