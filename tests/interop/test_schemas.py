@@ -1,9 +1,12 @@
-"""The facts in schemas/ are those in the jars of the releases."""
+"""The facts in schemas/ are those in the jars of the releases, error codes those of Kafka."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.java import run_kafka_tool
 from tests.support.maven import KAFKA, OLD_CLIENTS, OLDER, kafka_classpath
 from tools.import_schemas.__main__ import import_releases
 from tools.import_schemas.jars import Release, read_releases
@@ -44,3 +47,14 @@ def test_the_source_names_the_releases_that_are_tested_against() -> None:
     """Schemas of one release and tests against another would prove nothing."""
     assert (_SOURCE[0], _SOURCE[-1]) == (KAFKA.version, OLD_CLIENTS.version)
     assert {*_SOURCE} <= {release.version for release in (KAFKA, *OLDER)}
+
+
+def test_error_codes_are_those_of_the_current_release() -> None:
+    """No schema has them: number, name, and whether a retry can help."""
+    page = run_kafka_tool("org.apache.kafka.common.protocol.Errors").stdout
+    cells = re.findall(r"<td>(.*?)</td>", page)
+    theirs = [
+        (int(code), name, can_retry == "True")
+        for name, code, can_retry, _ in zip(*[iter(cells)] * 4, strict=True)
+    ]
+    assert theirs == [(int(code), code.name, code.is_retriable) for code in ErrorCode]

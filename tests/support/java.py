@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.class_archive import archive_options
-from tests.support.java_sources import places_of_classes, with_moved_imports
+from tests.support.java_sources import SOURCES, places_of_classes, with_moved_imports
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
-
-SOURCES = Path(__file__).with_name("java")
 
 # Short-lived JVMs start twice as fast with the quick compiler and the serial collector, and two of
 # them must fit next to a test run.

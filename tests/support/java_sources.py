@@ -1,7 +1,8 @@
 """Java programs of the tests as a release can compile them: Kafka moves classes between packages.
 
-An import names a class where the current release has it. A release that has it elsewhere gets a
-copy of the program with that place instead, so a move needs no second program.
+An import names a class where some release has it. A release that has it elsewhere gets a copy of
+the program with that place instead, so a move needs no second program.
+``python -m tests.support.java_sources`` lists what the current release has elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kraftwire.testing.cluster import kafka
+from tests.support.maven import CACHE, KAFKA
+
 _IMPORT = re.compile(r"^import ((?:org\.apache\.kafka|kafka)\.[\w.]+);$", re.MULTILINE)
+
+SOURCES = Path(__file__).with_name("java")
 
 Places = Mapping[str, list[str]]
 
@@ -28,17 +34,37 @@ def places_of_classes(jars: Iterable[Path]) -> Places:
     return places
 
 
+def imported_classes() -> list[str]:
+    """The classes of Kafka that the programs import."""
+    texts = (path.read_text("utf-8") for path in SOURCES.rglob("*.java"))
+    return sorted({name for text in texts for name in _IMPORT.findall(text)})
+
+
 def with_moved_imports(text: str, places: Places) -> str:
     """The program with every import of a class that moved naming its place in a release.
 
     Raises: AssertionError for a class that the release does not have, or has in several places.
     """
-    return _IMPORT.sub(lambda found: f"import {_place(found[1], places)};", text)
+    return _IMPORT.sub(lambda found: f"import {place_of(found[1], places)};", text)
 
 
-def _place(name: str, places: Places) -> str:
+def place_of(name: str, places: Places) -> str:
+    """Where a release has a class. Raises: AssertionError as `with_moved_imports`."""
     found = places.get(name.rpartition(".")[2], [])
     if name in found:
         return name
     assert len(found) == 1, f"import of {name}: the release has {found or 'no such class'}"
     return found[0]
+
+
+def main() -> None:
+    """Print the classes that moved, each with its place in the current release."""
+    places = places_of_classes(kafka.fetch(KAFKA, CACHE).glob("kafka*.jar"))
+    for name in imported_classes():
+        place = place_of(name, places)
+        if place != name:
+            print(f"{name} is {place}")
+
+
+if __name__ == "__main__":
+    main()

@@ -79,7 +79,7 @@ def one_of(field: FieldFacts, value: Any, version: int, *, is_default: bool) -> 
 
 def test_there_is_a_table_for_each_message() -> None:
     """By the name that people expect."""
-    assert len(NAMES) == 190
+    assert len(NAMES) == 2 * len(messages.API_NAMES)
     assert sorted(TYPED_TABLES.values()) == NAMES
     assert typed_table("begin_quorum_epoch_request").message == "BeginQuorumEpochRequest"
     assert typed_table("fetch_response").api_key == 1
@@ -115,7 +115,7 @@ def test_names_and_patterns_choose_tables() -> None:
     assert matching(["vote_*", "exchanges"]) == ["exchanges", "vote_request", "vote_response"]
     assert matching(["*_lag", "replica_lag"]) == ["replica_lag", "group_lag"]
     assert matching(["all"], ["mine"]) == [*TABLES, "mine", *TYPED_TABLES]
-    assert len(matching(["*_response"])) == 95
+    assert len(matching(["*_response"])) == len(messages.API_NAMES)
     with pytest.raises(UsageError, match="did you mean fetch_response"):
         matching(["fetch_reponse"])
     for wrong in ("nothing", "x*", ""):
