@@ -119,6 +119,11 @@ class Recordings:
         self._all = list(recordings)
         self._frames: Recorded | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no recording."""
+        return not self._all
+
     def note_frame(self, time: float, connection: str) -> None:
         """Add a frame whose packets are not known, unless there are recordings.
 

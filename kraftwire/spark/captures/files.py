@@ -25,6 +25,8 @@ class FileBytes(NamedTuple):
     translated_connections: int | None = None
     cluster: str | None = None
     state: str | None = None
+    recording: str | None = None
+    recorded: list[tuple[int, int]] | None = None
 
 
 def file_rows(
@@ -49,6 +51,8 @@ def file_rows(
                 file.name, file.size, "capture", counts.kafka, counts.tls, counts.other,
                 counts.duplicates, file.end - file.payload, counts.undecoded + rest,
                 counts.copied_packets, counts.translated_connections,
+                recording=recording.files[0].name,
+                recorded=[(first, last) for first, last in file.recorded.stretches],
             ),
         )  # fmt: skip
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from bokeh.models import Range1d
 
+from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.errors import StorageError
 from kraftwire.spark.tables import TABLES
 
@@ -74,13 +75,21 @@ class Context:
 
     `extent` is the time that the report covers, in nanoseconds since the epoch, and `bucket_s`
     the width of the buckets in plots; `times` is the x range of every plot over time, so
-    that they move together. If nothing has a time, extent is None.
+    that they move together. If nothing has a time, extent is None. `holes` are the parts of
+    the extent that no capture recorded, none where nothing is known of captures.
     """
 
     folder: Folder
     extent: tuple[int, int] | None
     bucket_s: int
     times: Range1d
+    holes: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def recorded_ns(self) -> int:
+        """Return how much of the extent is recorded, in nanoseconds."""
+        first, last = self.extent or (0, 0)
+        return last - first - sum(end - start for start, end in self.holes)
 
 
 @dataclass(slots=True)
@@ -186,6 +195,20 @@ class Folder:
             if known:
                 return min(first for first, _ in known), max(last for _, last in known)
         return None
+
+    def holes(self, extent: tuple[int, int]) -> list[tuple[int, int]]:
+        """Return the parts of a time that are not recorded; none without captures."""
+        recordings = Recordings()
+        for row in self.rows("files", ["recorded"]):
+            if row["recorded"]:
+                recorded = Recorded()
+                for each in row["recorded"]:
+                    recorded.note_run(each["first_ns"], each["last_ns"])
+                recordings.add(recorded)
+        if recordings.is_empty:
+            return []
+        holes = recordings.holes(extent[0] / _SECOND_NS, extent[1] / _SECOND_NS)
+        return [(round(start * _SECOND_NS), round(end * _SECOND_NS)) for start, end in holes]
 
     def _filter(self, name: str, schema: pa.Schema) -> Any:
         """Return the filter for a table's rows; None for all."""

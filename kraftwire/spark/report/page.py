@@ -179,7 +179,7 @@ def _context(folder: Folder) -> Context:
     first, last = extent[0] / _MS, max(extent[1], extent[0] + _SECOND_NS) / _MS
     margin = (last - first) * 0.005
     times = Range1d(first - margin, last + margin)
-    return Context(folder, extent, bucket_width(extent), times)
+    return Context(folder, extent, bucket_width(extent), times, folder.holes(extent))
 
 
 def _html(context: Context, traffic: Traffic, parts: list[Part]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bokeh.models import (
+    BoxAnnotation,
     BoxZoomTool,
     ColumnDataSource,
     CustomJSTickFormatter,
@@ -30,6 +31,8 @@ GAP = "#d33c3c"
 INK = "#7d7d7d"
 
 _MS = 1_000_000
+# Times without a recording that are drawn.
+_HOLES_MAX = 200
 _NAN = float("nan")
 
 _BORDERS: dict[str, Any] = {
@@ -89,6 +92,10 @@ def time_figure(context: Context, height: int, *, label: str = "", **more: Any) 
     made.xaxis.ticker.desired_num_ticks = 5
     if label:
         made.yaxis.axis_label = label
+    for start, end in context.holes[:_HOLES_MAX]:
+        made.add_layout(
+            BoxAnnotation(left=start / _MS, right=end / _MS, fill_color=INK, fill_alpha=0.18)
+        )
     return made
 
 

@@ -10,7 +10,7 @@ from kraftwire.spark.report.folder import Context, Interval
 from kraftwire.spark.report.formatting import clip, count, duration, plural, text
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
-from kraftwire.spark.report.parts.leaders import leaderships
+from kraftwire.spark.report.parts.leaders import NOT_RECORDED, leaderships
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.run.derive import UNDERSTOOD
 
@@ -96,7 +96,9 @@ def _covered(context: Context, traffic: Traffic) -> str:
     if context.extent is None:
         is_whole = context.folder.interval == Interval()
         return files if is_whole else f"the chosen interval of {files}"
-    lasted = duration(context.extent[1] - context.extent[0])
+    lasted = duration(context.recorded_ns)
+    if context.holes:
+        lasted += f" that were recorded, of {duration(context.extent[1] - context.extent[0])},"
     return f"{lasted} with {plural(traffic.count, 'exchange')}"
 
 
@@ -127,13 +129,15 @@ def _gap(context: Context, found: list[dict[str, Any]], traffic: Traffic) -> str
     silent = _silent(context)
     if silent:
         return f"{duration(silent)} of silence"
+    if context.holes:
+        return "at no time without one that was recorded"
     return "at no time without one" if traffic.count else "logs show no gaps"
 
 
 def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
     """Return each number with its meaning and a remark. HTML."""
     found = leaderships(context)
-    elected = [row for row in found if row["node"] is not None]
+    elected = [row for row in found if row["node"] not in (None, NOT_RECORDED)]
     severities = Counter(row["severity"] for row in found_anomalies(context))
     slowest = _slowest(traffic)
     lag = largest_lag(context)
@@ -161,9 +165,9 @@ def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
 
 
 def _rate(context: Context, traffic: Traffic) -> str:
-    if context.extent is None or context.extent[1] == context.extent[0]:
+    if not context.recorded_ns:
         return ""
-    seconds = (context.extent[1] - context.extent[0]) / 1e9
+    seconds = context.recorded_ns / 1e9
     rate = traffic.count / seconds
     return f"{rate:,.0f} a second" if rate >= 100 else f"{rate:.3g} a second"
 

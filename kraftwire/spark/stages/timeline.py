@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import HOST_PAIRS_MAX, Recorded
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
@@ -69,6 +70,8 @@ _COLUMNS = (
     "wrong_offset",
     "wrong_record",
     "wrong_state",
+    "recorded",
+    "hosts",
 )
 # After the time of any record.
 _LAST_NS = (1 << 63) - 1
@@ -111,6 +114,7 @@ def raft_timeline(tables: Tables) -> DataFrame:
         .unionByName(_states(tables), allowMissingColumns=True)
         .unionByName(_unread(tables), allowMissingColumns=True)
         .unionByName(contradictions(tables), allowMissingColumns=True)
+        .unionByName(_recordings(tables, exchanges), allowMissingColumns=True)
         .select(*_COLUMNS)
     )
     # The order survives the grouping, which orders only by cluster.
@@ -119,6 +123,29 @@ def raft_timeline(tables: Tables) -> DataFrame:
     events = by_cluster.select("cluster", F.inline("events"))
     time = F.timestamp_micros(F.expr("time_ns div 1000"))
     return events.withColumn("time", time).select(TABLES["raft_timeline"].arrow.names)
+
+
+def _recordings(tables: Tables, exchanges: DataFrame) -> DataFrame:
+    """Return what each recording shows, for every cluster with exchanges, before all else."""
+    captures = tables["files"].where("recorded is not null").select(
+        "file", "recording", "recorded"
+    )
+    times = captures.groupBy("recording").agg(
+        F.sort_array(F.flatten(F.collect_list("recorded"))).alias("recorded")
+    )
+    ends = [F.regexp_extract(end, "^(.*):", 1) for end in ("client", "server")]
+    pair = F.sort_array(F.array(*ends))
+    pairs = (
+        tables["connections"]
+        .where("protocol = 'kafka'")
+        .join(captures.select("file", "recording"), "file")
+        .groupBy("recording")
+        .agg(F.slice(F.collect_set(pair), 1, HOST_PAIRS_MAX).alias("hosts"))
+    )
+    recordings = times.join(pairs, "recording", "left").drop("recording")
+    return recordings.crossJoin(exchanges.select("cluster").distinct()).withColumn(
+        "time_ns", F.lit(0).cast("bigint")
+    )
 
 
 def _states(tables: Tables) -> DataFrame:
@@ -243,7 +270,9 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             if time_ns < latest:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
-            if row["finding"] is not None:
+            if row["recorded"] is not None:
+                quorum.on_recording(_recorded(row))
+            elif row["finding"] is not None:
                 quorum.on_finding(_finding(row), row["end_offset"])
             elif row["wrong_offset"] is not None:
                 _on_contradiction(quorum, row)
@@ -258,6 +287,13 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
                 quorum.on_exchange(_exchange_row(row))
     events = [_event_row(event) for event in quorum.located_events()]
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
+
+
+def _recorded(row: dict[str, Any]) -> Recorded:
+    made = Recorded(pairs={(one, other) for one, other in row["hosts"] or ()})
+    for each in row["recorded"]:
+        made.note_run(each["first_ns"], each["last_ns"])
+    return made
 
 
 def _on_contradiction(quorum: QuorumRows, row: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ _FINDING = pa.struct(
         ("detail", pa.string()),
     ]
 )
+_SPAN = pa.struct([("first_ns", pa.int64()), ("last_ns", pa.int64())])
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 # Column types by the names that `kraftwire pipeline tables` prints. Spark wants time in
@@ -53,6 +54,7 @@ ARROW: Mapping[str, pa.DataType] = {
     "array<topic>": pa.list_(_TOPIC),
     "array<finding>": pa.list_(_FINDING),
     "array<header>": pa.list_(_HEADER),
+    "array<span>": pa.list_(_SPAN),
 }
 
 

@@ -51,6 +51,16 @@ FILES = Table(
             "content as JSON, of quorum-state, leader-epoch-checkpoint and the flush mark; of "
             "meta.properties the ids, and as refusal why no node starts with that metadata log",
         ),
+        Column(
+            "recording", "string", "of a capture: the first file of its recording, which may have "
+            "several",
+        ),
+        Column(
+            "recorded",
+            "array<span>",
+            "of a capture: the times of its packets, without a pause in each, in nanoseconds since "
+            "the epoch",
+        ),
     ),
 )
 

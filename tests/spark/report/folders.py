@@ -103,6 +103,8 @@ def _leader(
 ) -> dict[str, Any]:
     ended = None if end is None else START / SECOND + end
     details = {"end": ended, "ending": "fell silent" if end else None}
+    if ended is not None:
+        details["leaderless"] = [ended, ended + 3]
     return {
         "time_ns": START + int(seconds * SECOND), "kind": "leader", "epoch": epoch, "node": node,
         "cluster": name, "text": f"is elected {name}", "details": json.dumps(details),

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.stages import STAGES, Tables
 from tests.spark.stages.tables import SECOND, START, derived, given, rows_of
+from tests.support.capture_cuts import DAY_S, part, save
 from tests.support.captures import rotated
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,8 +37,8 @@ def _timeline(spark: SparkSession, path: Path | list[Path]) -> list[dict[str, An
     return sorted(rows, key=lambda row: row["time_ns"])
 
 
-def _told(path: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "kraftwire", "story", "raft", str(path), "--json"]
+def _told(*paths: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "kraftwire", "story", "raft", *map(str, paths), "--json"]
     # It exits with 3 where a capture has gaps.
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     events: list[dict[str, Any]] = json.loads(done.stdout)["events"]
@@ -94,6 +95,31 @@ def test_the_five_scripted_events(timeline: list[dict[str, Any]]) -> None:
     ]
     assert {row["cluster"] for row in timeline} != {None}
     assert all(row["file"] for row in timeline)
+
+
+def test_captures_of_two_days_are_told_as_by_the_command_line(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """No silence and no time without a leader where nothing was recorded."""
+    paths = [
+        save(tmp_path / "first.pcap", part(0, 12)),
+        save(tmp_path / "second.pcap", part(380, 390, shift=2 * DAY_S)),
+    ]
+    found = _timeline(spark, paths)
+    expected = [
+        _key(each["time"], each["event"], each["epoch"], each["node"], each["text"])
+        for each in _told(*paths)
+    ]
+    assert [
+        _key(each["time_ns"] / 1e9, each["kind"], each["epoch"], each["node"], each["text"])
+        for each in found
+    ] == expected
+    kinds = [row["kind"] for row in found]
+    assert kinds.count("not-recorded") == 1
+    assert "silence" not in kinds
+    first, second = (json.loads(row["details"]) for row in found if row["kind"] == "leader")
+    assert first["ending"] == "leads to the end of the recording"
+    assert (first["leaderless"], second["end"]) == (None, None)
 
 
 def _elsewhere(row: dict[str, Any]) -> dict[str, Any]:

@@ -19,11 +19,13 @@ from kraftwire.spark.report.formatting import (
     table,
     text,
 )
-from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, time_bars, time_figure
+from kraftwire.spark.report.plots import COLOURS, GAP, INK, LEFT, time_bars, time_figure
 
 _SECOND_NS = 1_000_000_000
 _NOBODY = "nobody"
 _NOT_KNOWN = "not known"
+# In place of a leader: nothing is known of the time.
+NOT_RECORDED = "not recorded"
 _TO_THE_END = "leads to the end"
 _EVENT_ROWS = 80
 
@@ -35,13 +37,23 @@ _QUIET = frozenset({*_CONCLUSIONS, "fetch", "disconnect", "reminder", "snapshot-
 def leaderships(context: Context) -> list[dict[str, Any]]:
     """Return when each epoch of each cluster had which leader; without a leader the node is None.
 
-    For a chosen interval: those who led in it, whenever they were elected.
+    A time of which nothing was recorded has the node `NOT_RECORDED`, and no epoch. For a chosen
+    interval: those who led in it, whenever they were elected.
     """
     columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
     rows = Folder(context.folder.path).rows("raft_timeline", columns)
     last = context.extent[1] if context.extent else 0
     found: list[dict[str, Any]] = []
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
+    for row in (each for each in rows if each["kind"] == "not-recorded"):
+        until = json.loads(row["details"])["until"]
+        found.append(
+            {
+                "cluster": row["cluster"], "epoch": None, "node": NOT_RECORDED,
+                "start": row["time_ns"], "end": round(until * _SECOND_NS),
+                "ending": NOT_RECORDED,
+            }
+        )
     led = (row for row in rows if row["kind"] in ("leader", "epoch"))
     for row in sorted(led, key=lambda row: row["time_ns"]):
         by_cluster.setdefault(row["cluster"], []).append(row)
@@ -62,12 +74,12 @@ def leaderships(context: Context) -> list[dict[str, Any]]:
                     "ending": details.get("ending") or _TO_THE_END,
                 }
             )
-            until = last if following is None else following
-            if ended and until - end > _SECOND_NS // 1000:
+            if details.get("leaderless"):
+                first, until = (round(each * _SECOND_NS) for each in details["leaderless"])
                 found.append(
-                    {**common, "node": None, "start": end, "end": until, "ending": "no leader"}
+                    {**common, "node": None, "start": first, "end": until, "ending": "no leader"}
                 )
-    return _clipped(context, found)
+    return _clipped(context, sorted(found, key=lambda row: (str(row["cluster"]), row["start"])))
 
 
 def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -80,7 +92,8 @@ def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, An
     inside = []
     for row in found:
         if row["start"] <= last and row["end"] >= first:
-            ending = _TO_THE_END if row["end"] > last and row["node"] else row["ending"]
+            is_led = row["node"] not in (None, NOT_RECORDED)
+            ending = _TO_THE_END if row["end"] > last and is_led else row["ending"]
             start, end = max(row["start"], first), min(row["end"], last)
             inside.append({**row, "start": start, "end": end, "ending": ending})
     return inside
@@ -102,7 +115,9 @@ def leaders_part(context: Context) -> Part:
     clusters = ClusterNames(context.folder)
     # From the bottom: by cluster, the line without a leader and then its nodes, the first on top.
     lines = {
-        _name(row, clusters): (row["cluster"] or "", row["node"] is not None, row["node"] or "")
+        _name(row, clusters): (
+            row["cluster"] or "", row["node"] not in (None, NOT_RECORDED), row["node"] or ""
+        )
         for row in found
     }
     names = sorted(lines, key=lambda name: lines[name][2], reverse=True)
@@ -112,8 +127,8 @@ def leaders_part(context: Context) -> Part:
             "name": _name(row, clusters),
             "start": row["start"],
             "end": row["end"],
-            "epoch": str(row["epoch"]),
-            "colour": GAP if row["node"] is None else COLOURS[(row["epoch"] or 0) % len(COLOURS)],
+            "epoch": "" if row["epoch"] is None else str(row["epoch"]),
+            "colour": _colour(row),
             "took": duration(row["end"] - row["start"]),
             "from": clock(row["start"]),
             "ending": row["ending"],
@@ -131,18 +146,26 @@ def leaders_part(context: Context) -> Part:
     part.data["leaders"] = pa.Table.from_pylist(found)
     part.data["timeline"] = events
     part.html = (
-        "{{leaders}}<p class='note'>Red: no leader. Colours distinguish epochs. "
-        f"{link('leaders')}</p>"
+        "{{leaders}}<p class='note'>Red: no leader. Grey: not recorded. Colours distinguish "
+        f"epochs. {link('leaders')}</p>"
         + _leadership_table(found)
         + told
     )
     return part
 
 
+def _colour(row: dict[str, Any]) -> str:
+    if row["node"] is None:
+        return GAP
+    return INK if row["node"] == NOT_RECORDED else COLOURS[(row["epoch"] or 0) % len(COLOURS)]
+
+
 def _name(row: dict[str, Any], clusters: ClusterNames) -> str:
     if row["node"] == _NOT_KNOWN:
         return f"leader {_NOT_KNOWN}{clusters.after(row['cluster'])}"
     who = _NOBODY if row["node"] is None else f"node {row['node']}"
+    if row["node"] == NOT_RECORDED:
+        who = NOT_RECORDED
     return who + clusters.after(row["cluster"])
 
 

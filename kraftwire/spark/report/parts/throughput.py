@@ -29,9 +29,11 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
     for (_, api), number in traffic.rate.items():
         totals[api] += number
     top = [api for api, _ in totals.most_common(_APIS_MAX)]
+    middles = [(at, start + at * width + width // 2) for at in range(last + 1)]
+    unknown = {at for at, _ in middles if _is_hole(context, start + at * width, width)}
     rates = {
-        api: [(start + at * width + width // 2, traffic.rate[at, api] / context.bucket_s)
-              for at in range(last + 1)]
+        api: [(time, None if at in unknown else traffic.rate[at, api] / context.bucket_s)
+              for at, time in middles]
         for api in top
     }  # fmt: skip
     plot = time_figure(context, 210, label="exchanges per second", min_border_left=LEFT)
@@ -39,8 +41,7 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
         line_plot(plot, points, COLOURS[index], 1 << 62)
     flows = time_figure(context, 190, label="bytes per second", min_border_left=LEFT)
     for index, sums in enumerate((traffic.request_bytes, traffic.response_bytes)):
-        middle = ((at, start + at * width + width // 2) for at in range(last + 1))
-        flow = [(time, sums[at] / context.bucket_s) for at, time in middle]
+        flow = [(t, None if at in unknown else sums[at] / context.bucket_s) for at, t in middles]
         line_plot(flows, flow, COLOURS[index], 1 << 62)
     plot.y_range.start = flows.y_range.start = 0
     plot.yaxis.formatter = short_numbers()
@@ -53,10 +54,20 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
     directions = key(zip(_DIRECTIONS, COLOURS, strict=False))
     part.html = (
         f"{apis}{{{{rate}}}}{directions}{{{{bytes}}}}"
-        f"<p class='note'>Each point is {context.bucket_s} s.{more} {link('throughput')}</p>"
+        f"<p class='note'>Each point is {context.bucket_s} s.{_grey(context)}{more} "
+        f"{link('throughput')}</p>"
         f"{_errors(traffic)}"
     )
     return part
+
+
+def _is_hole(context: Context, start: int, width: int) -> bool:
+    """Return whether nothing of a bucket was recorded."""
+    return any(first <= start and start + width <= last for first, last in context.holes)
+
+
+def _grey(context: Context) -> str:
+    return " Grey: not recorded." if context.holes else ""
 
 
 def _errors(traffic: Traffic) -> str:
