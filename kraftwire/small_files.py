@@ -1,4 +1,4 @@
-"""Reads small files whole: configurations, state files of a replica, stores, tokens, key sets.
+"""Opens files that have to end, and reads small ones whole: configurations, stores, tokens.
 
 Also keeps files apart from what other users may have put in their place.
 """
@@ -16,16 +16,36 @@ from os import PathLike
 SMALL_FILE_BYTES_MAX = 1024 * 1024
 
 
-def read_small_file(
-    path: str | PathLike[str], opener: Callable[[str, int], int] | None = None
-) -> bytes:
-    """Return the bytes of a file or pipe; `opener` is that of `open`.
+def open_regular(path: str | PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """Open a regular file; an opener for `open`. New files are their user's alone.
 
-    Raises: OSError, also (EFBIG) for more than `SMALL_FILE_BYTES_MAX`, such as those of a device
-    that never ends, and (EINVAL) for a path with a NUL.
+    Raises: OSError, also (EINVAL) for a pipe or a device in its place: opening or reading one may
+    never end.
+    """
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    return _checked(descriptor, path, stat.S_ISREG, "a regular file")
+
+
+def open_ending(path: str | PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """Open a regular file or a pipe, which ends when its writer does; an opener for `open`.
+
+    Raises: OSError, also (EINVAL) for a device.
+    """
+
+    def ends(mode: int) -> bool:
+        return stat.S_ISREG(mode) or stat.S_ISFIFO(mode)
+
+    return _checked(os.open(path, flags | os.O_CLOEXEC), path, ends, "a file or a pipe")
+
+
+def read_small_file(path: str | PathLike[str]) -> bytes:
+    """Return the bytes of a file.
+
+    Raises: OSError, also (EFBIG) for more than `SMALL_FILE_BYTES_MAX`, (EINVAL) for a path with a
+    NUL, and as `open_regular`.
     """
     try:
-        with open(path, "rb", opener=opener) as file:
+        with open(path, "rb", opener=open_regular) as file:
             content = file.read(SMALL_FILE_BYTES_MAX + 1)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), str(path)) from None
@@ -66,3 +86,17 @@ def write_new_file(path: str | PathLike[str], content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
+
+
+def _checked(
+    descriptor: int, path: str | PathLike[str], is_right: Callable[[int], bool], expected: str
+) -> int:
+    """Return the descriptor, or close it and raise OSError."""
+    mode = os.fstat(descriptor).st_mode
+    if is_right(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    found = "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    raise OSError(errno.EINVAL, f"{found}, not {expected}", str(path))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.small_files import open_regular
 
 _LABELS = frozenset(
     {
@@ -94,10 +94,12 @@ class KeyLog:
         """Read a file. Raises: StorageError if it cannot be read, or has no secret in it."""
         made = cls()
         try:
-            with Path(path).open("rb") as file:
+            with open(path, "rb", opener=open_regular) as file:
                 count = made.add(read_lines(file, _LINE_BYTES_MAX))
-        except OSError as error:
-            raise StorageError(f"cannot read: {error.strerror}", file=path) from error
+        except (OSError, ValueError) as error:
+            # A name with a null byte is a ValueError.
+            problem = error.strerror if isinstance(error, OSError) else str(error)
+            raise StorageError(f"cannot read: {problem}", file=path) from error
         if not count:
             expected = "lines such as CLIENT_RANDOM and two numbers in hex (SSLKEYLOGFILE)"
             raise StorageError(f"there is no secret in it; expected {expected}", file=path)

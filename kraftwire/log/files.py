@@ -9,7 +9,6 @@ operation; a failed sync is marked fatal, because it is then unknown which pages
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import stat
@@ -18,7 +17,7 @@ from typing import Protocol
 
 from kraftwire.errors import StorageError
 from kraftwire.log.names import parent
-from kraftwire.small_files import check_own, read_small_file
+from kraftwire.small_files import check_own, open_regular, read_small_file
 
 
 class File(Protocol):
@@ -127,16 +126,6 @@ def _sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
-def _opened(path: str, flags: int) -> int:
-    """Open a file. Raises: OSError, also for a pipe or a device in its place: opening or reading
-    one may never end."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file", path)
-
-
 class _LocalFile:
     """A file of the operating system."""
 
@@ -218,11 +207,11 @@ class LocalFiles:
     def open(self, path: str, create: bool = False) -> File:
         flags = os.O_RDWR | (os.O_CREAT if create else 0)
         with failing("opening", path):
-            return _LocalFile(_opened(path, flags), path)
+            return _LocalFile(open_regular(path, flags), path)
 
     def open_to_read(self, path: str) -> File:
         with failing("opening", path):
-            return _LocalFile(_opened(path, os.O_RDONLY), path)
+            return _LocalFile(open_regular(path, os.O_RDONLY), path)
 
     def make_read_only(self, path: str) -> None:
         with failing("making read-only", path):
@@ -274,7 +263,7 @@ class LocalFiles:
 
     def read_bytes(self, path: str) -> bytes:
         with failing("reading", path):
-            return read_small_file(path, _opened)
+            return read_small_file(path)
 
     def lock(self, path: str) -> Lock:
         place = os.path.realpath(path)

@@ -17,6 +17,7 @@ from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE, Unpacked, unp
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.errors import StorageError
 from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
+from kraftwire.small_files import open_ending
 
 # A compressed file or a pipe is copied to disk before it is decoded, up to this size: twice the
 # largest segment that Kafka can write (positions are signed 32-bit integers).
@@ -202,11 +203,11 @@ def open_source(path: Path) -> Iterator[ByteSource]:
 
     The source's `kind` is that of the unpacked bytes. A capture is returned unchanged,
     compressed or not, because its own reader unpacks it.
-    Raises: StorageError if the file cannot be opened, read or unpacked.
+    Raises: StorageError if the file cannot be opened, read or unpacked, or is a device.
     """
     with ExitStack() as stack:
         try:
-            file: IO[bytes] = stack.enter_context(path.open("rb"))
+            file: IO[bytes] = stack.enter_context(open(path, "rb", opener=open_ending))
         except (OSError, ValueError) as error:
             # A name with a null byte is a ValueError.
             problem = error.strerror if isinstance(error, OSError) else str(error)

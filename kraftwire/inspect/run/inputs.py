@@ -38,6 +38,7 @@ from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.names import META_PROPERTIES_FILE
+from kraftwire.small_files import open_ending
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
 # Zstandard gives nothing before a whole block, of 128 KiB at most.
@@ -528,7 +529,7 @@ def kind_of(path: Path) -> FileKind:
 def _open(path: str) -> BinaryIO:
     if path == STDIN:
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    return open(path, "rb")
+    return open(path, "rb", opener=open_ending)
 
 
 def _is_regular(descriptor: int) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file
 from kraftwire.decode.files.source import UNPACKED_FREE, UNPACKED_RATIO
 from kraftwire.decode.files.state import ENTRIES_MAX, ODDITIES_MAX
@@ -21,9 +22,10 @@ from kraftwire.node.config import load
 from kraftwire.node.key_set_file import KeySetFile
 from kraftwire.properties import read_properties
 from kraftwire.security.settings import Properties, client_settings
-from kraftwire.security.stores import read_roots
+from kraftwire.security.stores import read_key, read_roots
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX, read_small_file
 from kraftwire.transport.login import login_of
+from tests.support.run_decode import run_decode
 
 
 def _findings(path: Path) -> list[FileFinding]:
@@ -86,13 +88,19 @@ def test_entries_of_an_index_that_do_not_fit_are_folded(tmp_path: Path) -> None:
     kinds = Counter(each.id for each in found)
     assert kinds == {"index-mismatch": ODDITIES_MAX + 1, "not-monotonic": ODDITIES_MAX + 1}
     assert {found[-2].detail, found[-1].detail} == {
-        f"{1000 - ODDITIES_MAX} more of this kind", f"{999 - ODDITIES_MAX} more of this kind"
+        f"{1000 - ODDITIES_MAX} more of this kind",
+        f"{999 - ODDITIES_MAX} more of this kind",
     }
 
 
 def _store(path: str) -> object:
     settings = {"ssl.truststore.type": "PEM", "ssl.truststore.location": path}
     return read_roots(Properties.of(settings, "test"))
+
+
+def _key_store(path: str) -> object:
+    settings = {"ssl.keystore.location": path, "ssl.keystore.password": "any"}
+    return read_key(Properties.of(settings, "test"))
 
 
 def _token(path: str) -> object:
@@ -108,6 +116,7 @@ def _token(path: str) -> object:
     return login_of(client_settings(Properties.of(settings, "test")))
 
 
+REFUSED = (OSError, UsageError, StorageError)
 READERS: dict[str, Callable[[str], object]] = {
     "any small file": read_small_file,
     "properties": read_properties,
@@ -115,20 +124,44 @@ READERS: dict[str, Callable[[str], object]] = {
     "trust store": _store,
     "token": _token,
     "key set": KeySetFile,
+    "key store": _key_store,
+    "key log": KeyLog.read,
+    "state file": LocalFiles().read_bytes,
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_small_file_that_never_ends_is_refused(reader: str) -> None:
-    """Such as a device, given by mistake."""
-    with pytest.raises((OSError, UsageError), match="longer than 1048576 bytes"):
+def test_a_small_file_that_never_ends_is_refused(reader: str, tmp_path: Path) -> None:
+    """Such as a device, given by mistake, or a pipe to which nobody writes."""
+    with pytest.raises(REFUSED, match="a device, not a regular file"):
         READERS[reader]("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(REFUSED, match="a pipe, not a regular file"):
+        READERS[reader](str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("reader", [each for each in READERS if each != "key log"])
+def test_a_long_file_is_no_small_one(reader: str, tmp_path: Path) -> None:
+    """A key log grows with its connections."""
+    path = tmp_path / "long"
+    path.write_bytes(bytes(SMALL_FILE_BYTES_MAX + 1))
+    with pytest.raises(REFUSED, match="longer than 1048576 bytes"):
+        READERS[reader](str(path))
+
+
+@pytest.mark.parametrize("kind", ["auto", "file", "hex", "frames"])
+def test_an_input_that_never_ends_is_refused(kind: str) -> None:
+    """A pipe ends with its writer; a device may not."""
+    found = run_decode("--input", kind, "/dev/zero")
+    assert found.code == 1
+    assert found.err.startswith("kraftwire: /dev/zero: cannot ")
+    assert "a device, not a file or a pipe" in found.err
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_path_with_a_nul_is_refused(reader: str) -> None:
     """No system has such a name; it ended in a traceback."""
-    with pytest.raises((OSError, UsageError), match=r"embedded null byte|no URL"):
+    with pytest.raises(REFUSED, match=r"embedded null byte|no URL"):
         READERS[reader]("/dev\0zero")
 
 
