@@ -6,6 +6,7 @@ bounded memory; the README of this folder says what is done about damage.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -35,8 +36,8 @@ from kraftwire.capture.packets.links import (
     SegmentReader,
 )
 from kraftwire.capture.packets.packet import PAUSE, Packet, PacketValues, new_packet
-from kraftwire.capture.packets.pcap import read_packets
-from kraftwire.capture.packets.source import CaptureInput, CaptureSource
+from kraftwire.capture.packets.source import STDIN, CaptureInput, CaptureSource
+from kraftwire.capture.packets.time_order import TimeOrder, begins_in_order
 from kraftwire.capture.tcp import Flow, RecentPackets
 from kraftwire.capture.tls import KeyLog, has_ciphers
 from kraftwire.errors import UsageError
@@ -78,8 +79,9 @@ class Capture:
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
     continues `after` the one before. `end_ns` is the time of the last packet where these are only
-    the packets of some connections. Raises: StorageError if a file cannot be opened or is not a
-    capture; the first one is opened at once.
+    the packets of some connections. Packets that are not in the order of time are sorted within a
+    window: from the start if `is_disordered`, or if a path begins so. Raises: StorageError if a
+    file cannot be opened or is not a capture; the first one is opened at once.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Capture:
         after: OpenConnections | None = None,
         is_last: bool = True,
         end_ns: int | None = None,
+        is_disordered: bool = False,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
@@ -98,8 +101,9 @@ class Capture:
         self.health = self.connections.health
         self._is_last = is_last
         self._end_ns = end_ns
+        self._is_disordered = is_disordered
         self._source = CaptureSource(captures[0], name)
-        self._later = captures[1:]
+        self._captures = captures
         self._frame_queue = frame_queue = self.connections.frame_queue
         frame_queue.on_ending = on_ending
         frame_queue.keys = keys or frame_queue.keys
@@ -128,7 +132,7 @@ class Capture:
     def _files(self) -> Iterator[Iterator[Packet]]:
         """The packets of one file after the other."""
         source = self._source
-        for later in (*self._later, None):
+        for capture, later in zip(self._captures, (*self._captures[1:], None), strict=True):
             self._source = source
             self._frame_queue.begin_file(source.path, source.offset)
             with source:
@@ -136,13 +140,21 @@ class Capture:
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
                 source.follow = None if self._in_order is None else self._take_by_engine
-                yield read_packets(source, self.health)
+                yield self._sorted(capture, source).packets()
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
             self.health.bytes.file += source.size
             self._packed_before += source.packed
             if later is not None:
                 source = CaptureSource(later, offset=source.end)
+
+    def _sorted(self, capture: CaptureInput, source: CaptureSource) -> TimeOrder:
+        """Return the packets of a file in the order of time."""
+        is_sorting = self._is_disordered
+        if isinstance(capture, str | os.PathLike) and source.path != STDIN and source.is_finite:
+            is_sorting = not begins_in_order(os.fspath(capture))
+        self._order = TimeOrder(source, self.health, is_sorting=is_sorting)
+        return self._order
 
     def __iter__(self) -> Iterator[Frame]:
         return chain.from_iterable(self.lists())
@@ -195,8 +207,11 @@ class Capture:
 
     def _take_by_engine(self, *where: Any) -> tuple[int, int, int]:
         """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
-        after, taken, first_ns, last_ns = self._in_order.follow(*where)
+        in_order, order = self._in_order, self._order
+        in_order.latest_ns = order.latest_ns
+        after, taken, first_ns, last_ns = in_order.follow(*where)
         if taken:
+            order.latest_ns = in_order.latest_ns
             self.health.recorded.note_run(first_ns, last_ns)
         return after, taken, last_ns
 

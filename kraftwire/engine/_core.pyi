@@ -164,6 +164,7 @@ class InOrder:
     """
 
     payload: int
+    latest_ns: int
 
     def __new__(
         cls,

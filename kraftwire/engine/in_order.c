@@ -117,8 +117,11 @@ static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_
     bool is_over = false;
     while (!is_over && walk_next(&walk, &packet)) {
         PyObject *flow = flow_of(in, &packet);
-        if (flow == NULL || (taken && is_pause(time_ns, packet.time_ns)))
+        if (flow == NULL || (taken && is_pause(time_ns, packet.time_ns))
+            || packet.time_ns < in->latest_ns - DISORDER_NS)
             break;
+        if (packet.time_ns > in->latest_ns)
+            in->latest_ns = packet.time_ns;
         if (packet.has_ack && note_ack(in, flow, &packet) < 0)
             return NULL;
         if (packet.count > 0) {
@@ -252,6 +255,7 @@ static PyMethodDef in_order_methods[] = {
 
 static PyMemberDef in_order_members[] = {
     {"payload", T_LONGLONG, offsetof(InOrder, payload), READONLY, "Bytes that were taken in all."},
+    {"latest_ns", T_LONGLONG, offsetof(InOrder, latest_ns), 0, "The latest time of a packet so far."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -47,7 +47,7 @@ typedef struct {
     PyObject *classes[CLASSES];
     PyObject *flows, *queue, *frames, *remember, *feed, *texts[TEXTS];
     Py_ssize_t offsets[ATTRIBUTE_COUNT];
-    long long frame_size_max, counted_size_min, payload;
+    long long frame_size_max, counted_size_min, payload, latest_ns;
 } InOrder;
 
 /* When bytes came, and the positions around their packets' records. */

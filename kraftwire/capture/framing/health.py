@@ -72,7 +72,9 @@ class Health:
     """Totals of a run; `problem` says why a capture file ended before it should have, and
     `is_damaged` that it is wrong there, rather than just cut off.
 
-    `recorded` are the times of all packets, and the hosts of connections of Kafka.
+    `sorted_packets` came after younger ones and were put in order; `late_packets` came too late for
+    that, by at most `late_ns` nanoseconds. `recorded` are the times of all packets, and the hosts
+    of connections of Kafka.
     `tls` are encrypted connections of which something was not decrypted, `decrypted` the others.
     `unsupported_links` counts packets by the number of a link type that cannot be read, `opened`
     and `unopened` those inside wrappings by the wrappings' names; `skipped_packets` are all others
@@ -94,6 +96,9 @@ class Health:
     overlaps: int = 0
     conflicts: int = 0
     out_of_order: int = 0
+    sorted_packets: int = 0
+    late_packets: int = 0
+    late_ns: int = 0
     gaps: int = 0
     missing_bytes: int = 0
     skipped_bytes: int = 0
@@ -146,6 +151,17 @@ class Health:
         if name not in counts and len(counts) >= WRAPPINGS_LISTED:
             name = _OTHER_WRAPPINGS
         counts[name] = counts.get(name, 0) + 1
+
+    @property
+    def disorder(self) -> str:
+        """Say that packets come too late to be sorted, and what is to be done; empty if none do."""
+        if not self.late_packets:
+            return ""
+        return (
+            f"{_packets(self.late_packets)} up to {self.late_ns / 1e9:,.3f} s older than others "
+            "before them, too far apart to be sorted: reordercap, which comes with Wireshark, puts "
+            "a capture in order"
+        )
 
     def unopened_texts(self) -> Iterator[str]:
         """Say which packets were not opened, and how many."""

@@ -63,7 +63,6 @@ def _records(
     source: CaptureSource, health: Health, header: struct.Struct, fraction_ns: int, link: int
 ) -> Iterator[Packet]:
     unpack = header.unpack_from
-    follow = source.follow
     data = b""
     missing = count = second = second_ns = 0
     while more := source.read(max(missing, 1)):
@@ -73,7 +72,7 @@ def _records(
         end = len(data)
         last = end - RECORD_HEADER_SIZE
         while at <= last:
-            if follow is not None:
+            if (follow := source.follow) is not None:
                 at, taken, _ = follow(data, at, base, fraction_ns, link, _CLASSIC)
                 if taken:
                     count += taken

@@ -220,6 +220,11 @@ class CaptureSource:
         return getattr(unpacked, "read1", unpacked.read)
 
     @property
+    def is_finite(self) -> bool:
+        """Whether the input has an end to wait for, and is no live capture."""
+        return self._input.is_finite
+
+    @property
     def file_size(self) -> int:
         """The size of the file in bytes, compressed if it is; 0 for anything but a file."""
         return self._input.size

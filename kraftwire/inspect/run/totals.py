@@ -40,6 +40,7 @@ _HEALTH = (
     ("overlaps", "overlaps"),
     ("conflicts", "retransmissions with different content"),
     ("out_of_order", "packets out of order"),
+    ("sorted_packets", "packets sorted by time"),
     ("fragments", "IP fragments"),
     ("skipped_packets", "packets of other protocols"),
 )
@@ -134,6 +135,8 @@ def _capture(name: str, health: Health) -> Iterator[str]:
     yield f"{name}: {', '.join(parts)}"
     for text in health.unopened_texts():
         yield f"{name}: {text}"
+    if health.disorder:
+        yield f"{name}: {health.disorder}"
     if health.problem:
         yield f"{name}: {health.problem}"
     for text in _encrypted(health.tls):

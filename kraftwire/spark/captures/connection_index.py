@@ -44,17 +44,18 @@ class FileIndex:
 
     Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has `sizes[i]`
     bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them need. `size`
-    counts all bytes of the file, unpacked, `end` those up to the last packet, which came at
-    `end_ns`; `payload` those that TCP carries; `recorded` are the times of all packets; `head` is
-    the header of a pcap file; `unopened` says which packets could not be opened. With
-    `has_fragments`, packets cannot be assigned to connections; with `is_packed`, the file has to be
-    read from its start.
+    counts all bytes of the file, unpacked, `end` those up to the last packet, and the latest one
+    came at `end_ns`; packets come up to `disorder_ns` after younger ones. `payload` counts the
+    bytes that TCP carries; `recorded` are the times of all packets; `head` is the header of a pcap
+    file; `unopened` says which packets could not be opened. With `has_fragments`, packets cannot be
+    assigned to connections; with `is_packed`, the file has to be read from its start.
     """
 
     path: str
     size: int = 0
     end: int = 0
     end_ns: int | None = None
+    disorder_ns: int = 0
     payload: int = 0
     packets: int = 0
     problem: str = ""

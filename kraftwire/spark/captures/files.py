@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from kraftwire.capture.packets.time_order import WINDOW_BYTES
+from kraftwire.decode.text import size_text
 from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.recording import FileSums, Recording
 
@@ -45,6 +47,13 @@ def file_rows(
             yield "bad_input", BadBytes(file.name, file.end, rest, "file", id, file.problem)
         for text in file.unopened:
             yield "bad_input", BadBytes(file.name, 0, 0, "file", "unopened-packets", text)
+        if file.disorder_ns:
+            text = (
+                f"packets come up to {file.disorder_ns / 1e9:,.3f} s after younger ones: those of "
+                f"a connection are sorted within {size_text(WINDOW_BYTES)}; reordercap, which "
+                "comes with Wireshark, puts a capture in order"
+            )
+            yield "bad_input", BadBytes(file.name, 0, 0, "file", "packets-out-of-order", text)
         yield (
             "files",
             FileBytes(

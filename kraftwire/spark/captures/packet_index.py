@@ -19,6 +19,7 @@ from kraftwire.capture.packets.packet import PAUSE
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.time_order import DISORDER_NS
 from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
 from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
 from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
@@ -56,6 +57,7 @@ class PacketIndexer:
         self._firsts: list[PacketDirection] = []
         self._gatherer = Gatherer()
         self._health = Health()
+        self._last_ns = -1
         self._run = -1  # the number of the run that the next packet may extend
 
     def index(self) -> FileIndex:
@@ -101,7 +103,7 @@ class PacketIndexer:
                 continue
             time_ns, _, _, _, _, _, base, at, stop = packet
             self._reach(base + at, base + stop)
-            self._index.end_ns = time_ns
+            self._end_at(time_ns, time_ns)
             note(time_ns)
             segment = read_segment(packet)
             if segment is not None:
@@ -120,7 +122,7 @@ class PacketIndexer:
         )  # fmt: skip
         if taken:
             self._reach(base + at, base + after)
-            self._index.end_ns = time_ns
+            self._end_at(first_ns, time_ns)
             self._index.recorded.note_run(first_ns, time_ns)
             self._note(numbers[0], starts[0], sizes[0])
             if len(numbers) > 1:
@@ -131,6 +133,15 @@ class PacketIndexer:
                 index.sizes.extend(sizes[2:])
                 self._run = numbers[-1]
         return after, taken, time_ns
+
+    def _end_at(self, first_ns: int, last_ns: int) -> None:
+        """Go on to the times of some packets, which nearly always come in order."""
+        index = self._index
+        behind_ns = self._last_ns - first_ns
+        if behind_ns > DISORDER_NS:
+            index.disorder_ns = max(index.disorder_ns, behind_ns)
+        self._last_ns = last_ns
+        index.end_ns = max(index.end_ns or 0, last_ns)
 
     def _reach(self, start: int, end: int) -> None:
         """Go on to the next packet; what stands before it belongs to all connections."""

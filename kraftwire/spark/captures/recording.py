@@ -160,6 +160,11 @@ class Recording:
         return times[-1] if times else None
 
     @property
+    def is_disordered(self) -> bool:
+        """Whether the packets of some file are not in the order of time."""
+        return any(file.disorder_ns for file in self.files)
+
+    @property
     def is_packed(self) -> bool:
         """Whether some file has to be unpacked from its start."""
         return any(file.is_packed for file in self.files)

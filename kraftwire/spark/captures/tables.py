@@ -212,6 +212,7 @@ class ConnectionDecoder:
             name=self._recording.files[0].name,
             on_ending=self._end,
             end_ns=self._recording.end_ns,
+            is_disordered=self._recording.is_disordered,
         )
         return self._run(capture)
 
@@ -229,6 +230,7 @@ class ConnectionDecoder:
             after=state.open,
             is_last=is_last,
             end_ns=self._recording.end_ns,
+            is_disordered=self._recording.is_disordered,
         )
         state.open = capture.connections
         return capture

@@ -54,3 +54,19 @@ def test_a_response_that_the_capture_lost_is_a_finding(tmp_path: Path) -> None:
     rows = decode_tables(tmp_path / "c.pcap", tables=("exchanges",))["exchanges"].to_pylist()
     found = {row["correlation_id"]: [each["id"] for each in row["findings"]] for row in rows}
     assert found == {0: [], 1: ["response-not-captured"], 2: ["response-not-captured"]}
+
+
+def test_a_direction_that_is_behind_is_sorted(tmp_path: Path) -> None:
+    """As where the directions were recorded apart; and the report has the way out."""
+    session = Session().open()
+    for number in range(200):
+        session.client(request(number, b"\xff" * 4)).server(response(number, bytes(12)))
+    server_first = sorted(session.segments, key=lambda each: each.source == session.client_end)
+    (tmp_path / "c.pcap").write_bytes(pcap_of(server_first))
+    found = decode_tables(tmp_path / "c.pcap", tables=("exchanges", "bad_input"))
+    rows = found["exchanges"].to_pylist()
+    assert len(rows) == 200
+    assert {(row["response_size"], row["latency_ns"]) for row in rows} == {(16, 1_000_000)}
+    (row,) = found["bad_input"].to_pylist()
+    assert row["id"] == "packets-out-of-order"
+    assert "reordercap" in row["detail"]

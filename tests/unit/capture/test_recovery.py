@@ -317,7 +317,8 @@ def test_hostile_flags_and_numbers_are_survived(tmp_path: Path) -> None:
     odd = []
     for flags in (SYN | FIN, 0, 0xFF, SYN | 4):
         for seq in (0, base.seq + 10_000, base.seq - 10_000, 0xFFFFFFFF, 0x80000000 + base.seq):
-            odd.append(base.__class__(5, base.source, base.target, seq, 0, flags, b"x" * 20))
+            time_ns = session.segments[5].time_ns
+            odd.append(base.__class__(time_ns, base.source, base.target, seq, 0, flags, b"x" * 20))
     frames, capture = decode_segments(
         tmp_path, session.segments[:6] + odd + session.segments[6:]
     )
