@@ -183,7 +183,12 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ids
 
 
-@pytest.mark.parametrize("pid", [-1, -os.getpid(), 0, 1, os.getppid(), os.getpid()])
+# The ids of tests are the same in every process that runs some of them.
+@pytest.mark.parametrize(
+    "pid",
+    [-1, -os.getpid(), 0, 1, os.getppid(), os.getpid()],
+    ids=("all", "own group", "none", "init", "parent", "own"),
+)
 @pytest.mark.parametrize("started", ["", "OWN"])
 def test_no_other_process_is_ever_sent_a_signal(pid: int, started: str, killed: list[int]) -> None:
     """An id of -1 means every process of the user, another one below 0 a group of them. Start times
