@@ -17,7 +17,7 @@ from kraftwire.client.addresses import Address, address_text
 from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.limits import FRAME_SIZE_MAX
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.session import ClientSession
+from kraftwire.protocol.session import Aim, ClientSession
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
@@ -75,15 +75,16 @@ class Channel:
         timeout_s: float,
         frame_size_max: int = FRAME_SIZE_MAX,
         security: ClientSecurity | None = None,
+        aim: Aim | None = None,
     ) -> Self:
-        """Connect, verify and log in with `security`, and negotiate.
+        """Connect, verify and log in with `security`, and negotiate with the node that is meant.
 
         Raises: ApiError NETWORK_EXCEPTION if the node cannot be reached or closes the connection,
         REQUEST_TIMED_OUT if it does not answer in time, another code if it refuses; SecurityError
         if its port speaks another protocol, or certificates or the login are refused; WireError if
         it does not speak Kafka's protocol.
         """
-        session = ClientSession(client_id, frame_size_max=frame_size_max)
+        session = ClientSession(client_id, frame_size_max=frame_size_max, aim=aim)
         what = "connection"
         with trio.move_on_after(timeout_s):
             plain = await _open_stream(address)

@@ -1,7 +1,9 @@
 """The nodes of a cluster: discovery through bootstrap addresses, one connection to each.
 
 Discovery is that of Kafka's admin client: Metadata through brokers, DescribeCluster with
-endpoint type 2 through controllers, then connections to the advertised addresses.
+endpoint type 2 through controllers, then connections to the advertised addresses. A node that is
+not the one that was found at its address sends the client back to the bootstrap addresses
+(KIP-1242).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.protocol.session import Aim
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 _OTHERS_S = 1.5
 
 ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
+
+# What is known of the cluster is wrong: the client is to begin anew.
+_REBOOTSTRAP = ErrorCode.REBOOTSTRAP_REQUIRED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,8 @@ class Cluster:
                 except (ApiError, WireError) as error:
                     if _is_wrong_kind(error):
                         raise
+                    if isinstance(error, ApiError) and error.code == _REBOOTSTRAP:
+                        await self._rebootstrap()
                     errors.append(error)
                     continue
                 self._next_seed += step + 1
@@ -107,25 +115,40 @@ class Cluster:
         self, node: NodeInfo, message: Message, timeout_s: float | None = None
     ) -> Message:
         """Send a request to a node and return its answer. Raises: as `Channel`."""
-        channel = await self._channel((node.host, node.port))
+        channel = await self._channel((node.host, node.port), self._aim(node))
         limit_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
         return await channel.request(message, timeout_s=limit_s)
 
     async def connect(self, node: NodeInfo) -> None:
         """Connect to a node unless already connected. Raises: as `Channel`."""
-        await self._channel((node.host, node.port))
+        await self._channel((node.host, node.port), self._aim(node))
 
-    async def _channel(self, address: Address) -> Channel:
+    def _aim(self, node: NodeInfo) -> Aim | None:
+        cluster_id = self._info.cluster_id if self._info is not None else ""
+        return (cluster_id, node.id) if cluster_id and node.id >= 0 else None
+
+    async def _channel(self, address: Address, aim: Aim | None = None) -> Channel:
         channel = self._channels.get(address)
         if channel is None or channel.is_closed:
-            channel = await Channel.connect(
-                address,
-                client_id=self.settings.client_id,
-                timeout_s=self.settings.connect_timeout_s,
-                security=self.settings.security,
-            )
+            try:
+                channel = await Channel.connect(
+                    address,
+                    client_id=self.settings.client_id,
+                    timeout_s=self.settings.connect_timeout_s,
+                    security=self.settings.security,
+                    aim=aim,
+                )
+            except ApiError as error:
+                if error.code == _REBOOTSTRAP:
+                    await self._rebootstrap()
+                raise
             self._channels[address] = channel
         return channel
+
+    async def _rebootstrap(self) -> None:
+        """Know nothing but the bootstrap addresses again."""
+        await self.aclose()
+        self._info = None
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -192,7 +215,8 @@ def refusal(code: int, message: str | None) -> ApiError:
 
 
 def _is_retriable(code: int) -> bool:
-    return not error_name(code).startswith("UNKNOWN(") and ErrorCode(code).is_retriable
+    is_known = not error_name(code).startswith("UNKNOWN(")
+    return is_known and (ErrorCode(code).is_retriable or code == _REBOOTSTRAP)
 
 
 def _is_wrong_kind(error: ApiError | WireError) -> bool:

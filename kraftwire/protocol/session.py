@@ -3,7 +3,7 @@
 The owner of the socket sends what `open`, `request` and `take_output` return and passes what it
 reads to `receive`; it also handles timeouts and errors.
 
-Source: KIP-35, KIP-511; Kafka's `NetworkClient` and `NodeApiVersions`; R-NET-2.
+Source: KIP-35, KIP-511, KIP-1242; Kafka's `NetworkClient` and `NodeApiVersions`; R-NET-2.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # The client software name of kraftwire's nodes and clients.
 SOFTWARE_NAME = "kraftwire"
 
+# Cluster id and node id.
+Aim = tuple[str, int]
+
 # Correlation id, and the response or what is wrong with its bytes.
 Answer = tuple[int, Message | WireError]
 
@@ -46,8 +49,9 @@ class ClientSession:
     """The client's side of one connection.
 
     `own_versions` limits the versions used, by API key; of all other APIs every version of the
-    schemas may be used. Order: `open` once; `request` after `is_ready`; after each `receive` send
-    what `take_output` returns.
+    schemas may be used. `aim` is the cluster id and the node id that are meant: another node may
+    refuse the connection (KIP-1242). Order: `open` once; `request` after `is_ready`; after each
+    `receive` send what `take_output` returns.
     """
 
     def __init__(
@@ -58,11 +62,16 @@ class ClientSession:
         software_version: str = __version__,
         own_versions: Mapping[int, tuple[int, int]] | None = None,
         frame_size_max: int = FRAME_SIZE_MAX,
+        aim: Aim | None = None,
     ) -> None:
         self.api_versions: ApiVersionsResponse | None = None
         self._client_id = client_id
+        cluster_id, node_id = aim or (None, -1)
         self._negotiation = ApiVersionsRequest(
-            client_software_name=software_name, client_software_version=software_version
+            client_software_name=software_name,
+            client_software_version=software_version,
+            cluster_id=cluster_id,
+            node_id=node_id,
         )
         self._own_versions = own_versions or {}
         self._frames = FrameBuffer(limit=frame_size_max)

@@ -1,4 +1,4 @@
-"""Names of clients' software, as ApiVersions requests carry them. Source: KIP-511."""
+"""What ApiVersions requests say of their sender and of its aim. Source: KIP-511, KIP-1242."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def software_name(request: ApiVersionsRequest) -> str | None:
-    """Return the name of the client's software; None if KIP-511 forbids it or its version."""
+    """Return the name of the client's software; None if the request is not valid.
+
+    KIP-511 says what names and versions are; KIP-1242 that cluster and node are named together.
+    """
+    if (request.cluster_id is None) != (request.node_id == -1):
+        return None
     for text in (request.client_software_name, request.client_software_version):
         if len(text) > SOFTWARE_NAME_SIZE_MAX or not _SOFTWARE.fullmatch(text):
             return None

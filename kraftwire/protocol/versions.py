@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kraftwire.messages.fetch_request import FetchRequest
 
 API_VERSIONS_KEY = 18
-# The newest version of ApiVersions in a release; the schemas have one more.
-API_VERSIONS_MAX = 4
+# The newest version of ApiVersions that clients send.
+API_VERSIONS_MAX = 5
 _CONTROLLED_SHUTDOWN_KEY = 7
 
 # The start of an ApiVersions answer in version 0: error code, number of APIs; each takes six bytes.

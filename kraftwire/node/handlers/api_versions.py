@@ -2,9 +2,10 @@
 
 Supported levels are those that a node announces, finalized ones those of the committed records. A
 range that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011).
-Connections refuse versions that are too new and invalid software names.
+Connections refuse versions that are too new and invalid software names. On a listener for clients,
+whoever means another node or another cluster is to begin anew with its bootstrap addresses.
 
-Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
+Source: KIP-35, KIP-511, KIP-584, KIP-1242; R-SRV-2, R-SRV-3, R-SRV-8.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 
 from kraftwire.controller.features import ANNOUNCED_FEATURES
 from kraftwire.controller.versions import KRAFT_VERSION
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -20,6 +22,7 @@ from kraftwire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 from kraftwire.node.context import Context, Request
+from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import offered
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.versions import API_VERSIONS_KEY
@@ -31,10 +34,20 @@ _WITH_ZERO_RANGES = 4
 
 async def handle(request: Request, context: Context) -> ApiVersionsResponse:
     """Answer with APIs, versions and features."""
+    if request.from_client_listener and _is_misrouted(body(request, ApiVersionsRequest), context):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     versions = offered(
         is_controller=request.from_controller_listener, is_client=request.from_client_listener
     )
     return answer(versions, request.version, context)
+
+
+def _is_misrouted(message: ApiVersionsRequest, context: Context) -> bool:
+    """Return whether a client means another node than this one."""
+    if message.cluster_id is None:
+        return False
+    own = context.raft.cluster_id
+    return message.node_id != context.key.id or own not in (None, message.cluster_id)
 
 
 def answer(

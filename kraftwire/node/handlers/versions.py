@@ -40,7 +40,7 @@ _RAFT = {
 # Answered the same way on both kinds of listener.
 _COMMON = {
     "SaslHandshake": (0, 1),
-    "ApiVersions": (0, 4),
+    "ApiVersions": (0, 5),
     "CreateTopics": (2, 7),
     "DeleteTopics": (1, 6),
     "DescribeAcls": (1, 3),

@@ -13,6 +13,8 @@ from kraftwire.client import Admin, Endpoint
 from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftwire.messages.metadata_request import MetadataRequest
@@ -25,6 +27,8 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 from tests.support.fake_node import (
     ADD_RAFT_VOTER,
+    API_VERSIONS,
+    CLUSTER_ID,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     METADATA,
@@ -242,6 +246,29 @@ def test_a_broker_passes_the_question_on_and_is_asked_again_while_it_cannot() ->
         admin = Admin(bootstrap_servers=broker.address, retry_backoff_s=0.001)
         assert admin.describe_quorum().leader_id == 1
         assert sum(isinstance(message, MetadataRequest) for message in broker.requests) == 2
+
+
+def test_a_node_that_is_another_one_sends_the_client_back() -> None:
+    """The address of node 5 is another's by now; its bootstrap address knows better (R-SRV-8)."""
+    with FakeNode() as broker, FakeNode() as other:
+        broker.answers[METADATA] = in_turn(metadata({5: other}), metadata({5: broker}))
+        broker.answers[DESCRIBE_QUORUM] = in_turn(quorum_state(5, 3))
+        aims = list[tuple[str | None, int]]()
+
+        def refuse(message: Message) -> ApiVersionsResponse:
+            assert isinstance(message, ApiVersionsRequest)
+            aims.append((message.cluster_id, message.node_id))
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+
+        other.answers[API_VERSIONS] = refuse
+        retries: list[str] = []
+        admin = Admin(
+            bootstrap_servers=broker.address, retry_backoff_s=0.001, on_retry=retries.append
+        )
+        assert admin.describe_quorum().leader_id == 5
+    assert aims == [(CLUSTER_ID, 5)]
+    assert len(retries) == 1
+    assert "REBOOTSTRAP_REQUIRED" in retries[0]
 
 
 def test_a_cluster_without_brokers_is_waited_for() -> None:

@@ -31,7 +31,7 @@ from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 
 LISTENER = Listener("PLAINTEXT", "localhost", 9092, False, True)
-VERSIONS = {0: (0, 11), 3: (0, 13), 18: (0, 4)}
+VERSIONS = {0: (0, 11), 3: (0, 13), 18: (0, 5)}
 Handle = Callable[[Request], Awaitable[Message | None]]
 
 
@@ -179,15 +179,31 @@ async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
     del autojump_clock
     peer = Peer(nursery)
     body = request_frame(hello(), 4)
-    newer = body[:6] + struct.pack(">h", 5) + body[8:]
+    newer = body[:6] + struct.pack(">h", 6) + body[8:]
     await peer.stream.send_all(newer)
     _, answer = await peer.receive(18, 0)
     assert isinstance(answer, ApiVersionsResponse)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     (own,) = answer.api_keys
-    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 5)
     await peer.send(hello(), 4)
     assert (await peer.receive(18, 4))[0] == 1
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("cluster_id", "node_id"), [("c", -1), (None, 3)])
+async def test_a_cluster_without_a_node_is_an_invalid_request(
+    autojump_clock: Any, nursery: trio.Nursery, cluster_id: str | None, node_id: int
+) -> None:
+    """KIP-1242: a client that knows one of them knows both."""
+    del autojump_clock
+    peer = Peer(nursery)
+    request = hello()
+    request.cluster_id, request.node_id = cluster_id, node_id
+    await peer.send(request, 5)
+    _, answer = await peer.receive(18, 5)
+    assert isinstance(answer, ApiVersionsResponse)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.trio

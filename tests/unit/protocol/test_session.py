@@ -54,13 +54,26 @@ def opened(versions: dict[int, tuple[int, int]] | None = None, **options: object
     return session
 
 
-def test_the_first_request_is_api_versions_4_and_tells_the_software() -> None:
+def test_the_first_request_is_api_versions_5_and_tells_the_software() -> None:
     """Peers decide by the software name whether a node is one of ours."""
     body, version, _ = asked(ClientSession("tester").open())
     assert isinstance(body, ApiVersionsRequest)
-    assert version == 4
+    assert (version, body.cluster_id, body.node_id) == (5, None, -1)
     assert body.client_software_name == "kraftwire"
     assert body.client_software_version[0].isdigit()
+
+
+def test_the_node_that_is_meant_is_named() -> None:
+    """Another one refuses the connection (R-SRV-8); an older server is not told."""
+    session = ClientSession("tester", aim=("c", 7))
+    body, _, first_id = asked(session.open())
+    assert isinstance(body, ApiVersionsRequest)
+    assert (body.cluster_id, body.node_id) == ("c", 7)
+    refusal = offer({API_VERSIONS: (0, 4)}, ErrorCode.UNSUPPORTED_VERSION)
+    session.receive(answer(first_id, refusal, 0))
+    body, version, _ = asked(session.take_output())
+    assert isinstance(body, ApiVersionsRequest)
+    assert (version, body.cluster_id, body.node_id) == (4, None, -1)
 
 
 def test_an_older_server_is_asked_again_in_the_version_that_it_names() -> None:
@@ -90,7 +103,7 @@ def test_a_server_that_refuses_every_version_is_not_asked_for_ever() -> None:
     session = ClientSession("tester")
     data = session.open()
     refusal = offer({API_VERSIONS: (0, 9)}, ErrorCode.UNSUPPORTED_VERSION)
-    for expected in (4, 3, 2, 1):
+    for expected in (5, 4, 3, 2, 1):
         _, version, correlation_id = asked(data)
         assert version == expected
         session.receive(answer(correlation_id, refusal, 0))

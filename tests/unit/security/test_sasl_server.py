@@ -211,7 +211,7 @@ def test_first_requests_that_end_the_connection(payload: bytes) -> None:
 def test_api_versions() -> None:
     """Answered once; a version that is too new and a bad name may be repeated (SEC-S2)."""
     listener = server()
-    new = payload_of(ApiVersionsRequest(), 3).replace(b"\0\x12\0\3", b"\0\x12\0\5", 1)
+    new = payload_of(ApiVersionsRequest(), 3).replace(b"\0\x12\0\3", b"\0\x12\0\6", 1)
     for payload, code in (
         (new, 35),
         (
@@ -232,7 +232,7 @@ def test_api_versions() -> None:
         found: Any = answer(step, ApiVersionsResponse, 4)
         assert found.error_code == code
         if code == 35:
-            assert [(one.api_key, one.max_version) for one in found.api_keys] == [(18, 4)]
+            assert [(one.api_key, one.max_version) for one in found.api_keys] == [(18, 5)]
     assert listener.software == "x"
     step = receive(listener, payload_of(ApiVersionsRequest(), 0))
     assert (step.reply, step.end) == (None, End.CLOSED)

@@ -57,6 +57,31 @@ async def test_ranges_from_zero_are_hidden_below_version_4() -> None:
     assert names == {3: ["metadata.version", own], 4: [*SUPPORTED_FEATURES, own]}
 
 
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "to", "code"),
+    [
+        (CLUSTER_ID, 1, "client", 0),
+        (None, -1, "client", 0),
+        (CLUSTER_ID, 2, "client", ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("another", 1, "client", ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("another", 2, "peer", 0),
+    ],
+)
+async def test_who_means_another_node_begins_anew(
+    cluster_id: str | None, node_id: int, to: str, code: int
+) -> None:
+    """An address may be another node's by now; Kafka's controllers do not look (R-SRV-8)."""
+    request = ApiVersionsRequest(
+        client_software_name="x",
+        client_software_version="1",
+        cluster_id=cluster_id,
+        node_id=node_id,
+    )
+    answer = await answer_of(with_brokers(StubNode()), request_of(request, 5, to=to))
+    assert answer.error_code == code
+    assert bool(answer.api_keys) == (code == 0)
+
+
 async def test_finalized_levels_are_those_of_the_log() -> None:
     """What is not committed is not in force; the epoch is the offset of the last change."""
     node = with_brokers(StubNode())
