@@ -29,7 +29,13 @@ from kraftwire.capture.framing.headers import (
     unknown_client,
 )
 from kraftwire.capture.framing.health import ByteCounts
-from kraftwire.capture.framing.search import DATA, TRUNCATED, RequestSearch, are_responses
+from kraftwire.capture.framing.search import (
+    DATA,
+    TRUNCATED,
+    RequestSearch,
+    are_responses,
+    first_responses,
+)
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
@@ -50,9 +56,6 @@ _ANSWER_HEADER_SIZE = 8
 
 # Headers of load balancers before the first request of a connection.
 _PROXIES_MAX = 16
-
-# Packets of a connection that was open before the capture at which its first response may begin.
-_PLACES_MAX = 64
 
 
 class Other:
@@ -419,11 +422,9 @@ class _Side:
         """Return where the first response begins, if all bytes from there on are responses; or -1.
         """
         pieces = self.search.pieces
-        is_whole = self.is_whole and not pieces.dropped
-        for at in [0] if is_whole else pieces.starts[:_PLACES_MAX]:
-            if are_responses(pieces.buffer, at):
-                return at
-        return -1
+        if self.is_whole and not pieces.dropped:
+            return 0 if are_responses(pieces.buffer, 0) else -1
+        return first_responses(pieces)
 
     def has_answer(self, correlation_id: int) -> bool:
         """Whether a packet of this direction starts like a response with this id."""

@@ -10,7 +10,7 @@ from itertools import islice
 
 from kraftwire.capture.framing.frames import Request
 from kraftwire.capture.framing.reader import FrameReader
-from kraftwire.capture.framing.search import ResponseSearch
+from kraftwire.capture.framing.search import ResponseSearch, first_responses
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.limits import FRAME_SIZE_MAX
 
@@ -100,6 +100,15 @@ class ResponseReader(FrameReader):
                 self.emit(request, data, self._size, stamp, ())
                 return
         pairing.respond(data, self._size, stamp, missing)
+
+    def _find_last(self) -> int:
+        """Find responses to requests from before the capture, after which no other one came."""
+        search = self._search
+        if search is None or not self.is_early:
+            return -1
+        at = first_responses(search.pieces)
+        self.is_sure = at >= 0
+        return at
 
     def _new_search(self) -> ResponseSearch:
         return ResponseSearch()

@@ -273,6 +273,19 @@ def are_responses(data: bytes | bytearray, at: int) -> bool:
     return count > 0 if at == len(data) else count >= _SURE_COUNT
 
 
+# Packets of a connection that was open before the capture at which its first response may begin.
+_PLACES_MAX = 64
+
+
+def first_responses(pieces: Pieces) -> int:
+    """Return where the first packet begins from which on all bytes are responses; -1 if none does.
+    """
+    for at in pieces.starts[:_PLACES_MAX]:
+        if are_responses(pieces.buffer, at):
+            return at
+    return -1
+
+
 class ResponseSearch:
     """Looks for a response to one of the requests that wait for theirs."""
 

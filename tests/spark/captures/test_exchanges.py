@@ -70,3 +70,12 @@ def test_a_direction_that_is_behind_is_sorted(tmp_path: Path) -> None:
     (row,) = found["bad_input"].to_pylist()
     assert row["id"] == "packets-out-of-order"
     assert "reordercap" in row["detail"]
+
+
+def test_a_response_to_a_request_from_before_the_capture_is_a_row(tmp_path: Path) -> None:
+    """What is known: its size and its correlation id."""
+    session = Session().server(response(6, bytes(12))).client(request(7, b"\xff" * 4))
+    (tmp_path / "c.pcap").write_bytes(pcap_of(session.segments))
+    rows = decode_tables(tmp_path / "c.pcap", tables=("exchanges",))["exchanges"].to_pylist()
+    found = {row["correlation_id"]: (row["api_key"], row["response_size"]) for row in rows}
+    assert found == {6: (None, 16), 7: (3, None)}

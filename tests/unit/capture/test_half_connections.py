@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.capture import Capture
+from kraftwire.decode.exchange.exchanges import exchanges
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.wire.frame import frame
+from tests.engine.captures import same_frames
 from tests.support.captures import decode
 from tests.support.payloads import request
 from tests.support.pcap_builder import Session, pcap_of
@@ -102,3 +105,33 @@ def test_a_server_of_another_protocol_is_left_alone(tmp_path: Path, payloads: li
     for payload in payloads:
         session.server(payload)
     assert decode(_write(tmp_path, session, "server")).lines == []
+
+
+@pytest.mark.parametrize("before", [b"", b"x" * 700])
+def test_a_response_to_an_earlier_request_is_shown_without_any_later_one(
+    before: bytes, tmp_path: Path
+) -> None:
+    """As of a long poll: the next request gets its response only after the capture.
+
+    Bytes `before` are the end of a response that began before the capture.
+    """
+    session = Session()
+    for payload in filter(None, (before, _response(4711, size=2000), _response(4712))):
+        session.server(payload)
+    session.client(frame(_request(4713)))
+    path = _write(tmp_path, session)
+    same_frames(path.read_bytes())
+    lines = decode(path).lines
+    answers = [each for each in lines if each["direction"] == "response"]
+    assert [each["correlationId"] for each in answers] == [4711, 4712]
+    assert [(each["apiKey"], each["size"]) for each in answers] == [(None, 2010), (None, 10)]
+    assert all(each["findings"][-1]["id"] == "request-before-capture" for each in answers)
+    found = [each for each in exchanges(Capture(path)) if each.request is None]
+    assert [each.correlation_id for each in found] == [4711, 4712]
+
+
+def test_other_bytes_before_the_first_request_are_no_response(tmp_path: Path) -> None:
+    """Only the end of a response was captured."""
+    session = Session().server(_response(4711, size=2000)[600:]).client(frame(_request(4713)))
+    (line,) = decode(_write(tmp_path, session)).lines
+    assert line["direction"] == "request"
