@@ -10,6 +10,7 @@ Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import socket
 from collections import Counter
@@ -29,6 +30,11 @@ Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
 # Out of file descriptors or memory: retrying helps only after a pause.
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _EXHAUSTED_WAIT = 0.1
+# The system holds as many that are not accepted yet as `socket.listen.backlog.size` says, 50 by
+# default as in Kafka. Beyond that a client tries again after a second, so all of them are accepted
+# in one round of the event loop.
+ACCEPTED_AT_ONCE = 64
+
 # No such address on this machine: normal for one of the addresses of localhost.
 _NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
@@ -78,22 +84,36 @@ class Acceptor:
         self, listening: trio.SocketListener, serve: Serve, nursery: trio.Nursery
     ) -> None:
         async with listening:
-            while True:
-                try:
-                    stream = await listening.accept()
-                    address, port = stream.socket.getpeername()[:2]
-                    probe_peer(stream.socket)
-                except OSError as error:
-                    if error.errno in _EXHAUSTED:
-                        self._refusals.log("exhausted", "accept-failed", problem=error)
-                        await trio.sleep(_EXHAUSTED_WAIT)
-                    continue
-                if self._may_enter(address):
-                    self._by_address[address] += 1
-                    nursery.start_soon(self._serve, serve, stream, address, port)
-                else:
-                    self._on_refused()
-                    stream.socket.close()
+            # trio accepts one in a round of its loop; this is the same socket.
+            with socket.socket(fileno=os.dup(listening.socket.fileno())) as waiting:
+                waiting.setblocking(False)
+                while True:
+                    await trio.lowlevel.wait_readable(listening.socket)
+                    try:
+                        for _ in range(ACCEPTED_AT_ONCE):
+                            self._enter(waiting.accept()[0], serve, nursery)
+                    except BlockingIOError:
+                        pass
+                    except OSError as error:
+                        if error.errno in _EXHAUSTED:
+                            self._refusals.log("exhausted", "accept-failed", problem=error)
+                            await trio.sleep(_EXHAUSTED_WAIT)
+
+    def _enter(self, accepted: socket.socket, serve: Serve, nursery: trio.Nursery) -> None:
+        """Serve a connection, or refuse it. Raises: OSError if it has ended."""
+        try:
+            address, port = accepted.getpeername()[:2]
+            stream = trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
+            probe_peer(stream.socket)
+        except BaseException:
+            accepted.close()
+            raise
+        if self._may_enter(address):
+            self._by_address[address] += 1
+            nursery.start_soon(self._serve, serve, stream, address, port)
+        else:
+            self._on_refused()
+            stream.socket.close()
 
     async def _serve(
         self, serve: Serve, stream: trio.SocketStream, address: str, port: int

@@ -36,6 +36,11 @@ _PAUSE_FACTOR = 2.0
 _ALERT_SECONDS = 1.0
 _READ_BYTES = 16 * 1024
 
+# The type of the record that a handshake begins with, and what Java's server answers to others: a
+# fatal alert, internal_error.
+_HANDSHAKE_RECORD = 22
+_INTERNAL_ERROR = bytes.fromhex("15030300020250")
+
 # OpenSSL's buffers between a stream and its socket keep the size that they once had, so little is
 # read and encrypted at a time.
 _ENCRYPTED_READ_BYTES = 16 * 1024
@@ -71,7 +76,8 @@ class Handshakes:
         and closes the stream. Raises: SecurityError if the peer does not pass, closes, or has to
         give way.
         """
-        transport = _Transport(stream, self, await _first_bytes(stream))
+        first = await _first_bytes(stream)
+        transport = _Transport(stream, self, first)
         await self._next_turn()
         secured = trio.SSLStream[trio.abc.Stream](
             transport, tls.context, server_side=True, https_compatible=True
@@ -80,7 +86,7 @@ class Handshakes:
         try:
             await self._shake_hands(secured, transport)
         except (trio.BrokenResourceError, ssl.SSLError) as error:
-            await _send_alert(stream, secured)
+            await _send_alert(stream, secured, is_tls=first[0] == _HANDSHAKE_RECORD)
             raise _refused(_problem(error)) from None
         if transport.scope.cancelled_caught:
             raise _refused("given up, because too many others have begun")
@@ -221,14 +227,18 @@ class _Transport(trio.abc.Stream):
         await self.transport_stream.aclose()
 
 
-async def _send_alert(stream: PacedStream, secured: trio.SSLStream[trio.abc.Stream]) -> None:
+async def _send_alert(
+    stream: PacedStream, secured: trio.SSLStream[trio.abc.Stream], *, is_tls: bool
+) -> None:
     """Tell the client why, as Kafka does where it can (SEC-T16).
 
-    trio keeps the alert of a failed handshake to itself. The client may still be sending: to close
+    OpenSSL has no alert for bytes that are not TLS at all. trio keeps the alert of a failed handshake to itself. The client may still be sending: to close
     before it has stopped would reset the connection, and the alert would be lost.
     """
     pending = getattr(secured, "_outgoing", None)
     alert = pending.read() if isinstance(pending, ssl.MemoryBIO) else b""
+    if not alert and not is_tls:
+        alert = _INTERNAL_ERROR
     with trio.move_on_after(_ALERT_SECONDS):
         try:
             await stream.send_all(alert)

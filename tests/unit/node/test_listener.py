@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 import trio
@@ -47,6 +48,20 @@ class Door:
         """Connect; the first byte read shows whether the connection was accepted."""
         stream = await trio.open_tcp_stream(*self.address)
         return stream, bytes(await stream.receive_some(10))
+
+
+@pytest.mark.trio
+async def test_all_that_wait_are_accepted_in_one_round(nursery: trio.Nursery) -> None:
+    """One in each round let a flood fill the queue of 50: an honest client then took a second."""
+    door = Door(ConnectionLimits())
+    await door.open(nursery)
+    with ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(door.address))
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        assert door.served == 40
+    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.trio

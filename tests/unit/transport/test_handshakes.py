@@ -95,12 +95,14 @@ def test_a_client_passes_and_talks(tls: TlsContext, version: ssl.TLSVersion) -> 
 
 
 def test_bytes_that_are_no_hello_are_refused(tls: TlsContext) -> None:
-    """A client without TLS, the most common mistake."""
+    """A client without TLS, the most common mistake, gets the alert that Java's server sends."""
 
     async def run() -> None:
         async with _pair() as (node, client):
             await client.send_all(bytes.fromhex("0000001400120004000000000004646961670000"))
+            await client.send_eof()
             text = await _refusal(Handshakes(), node, tls)
+            assert await client.receive_some(100) == bytes.fromhex("15030300020250")
         assert text.startswith("TLS handshake: ")
         assert "is this a client without TLS?" in text
 
