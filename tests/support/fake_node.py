@@ -109,7 +109,7 @@ class FakeNode:
             stream = connection
             try:
                 if self._tls is not None:
-                    stream = self._tls.wrap_socket(connection, server_side=True)
+                    stream = self._secured(connection, self._tls)
                     self._connections.append(stream)
                 while data := stream.recv(65536):
                     for payload in frames.feed(data):
@@ -119,6 +119,18 @@ class FakeNode:
                 _shut(stream)
             finally:
                 stream.close()
+
+    def _secured(self, connection: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
+        """Shake hands. After a refusal the client closes first: else the alert could be lost."""
+        with connection.dup() as kept:
+            self._connections.append(kept)
+            try:
+                return tls.wrap_socket(connection, server_side=True)
+            except ssl.SSLError:
+                kept.shutdown(socket.SHUT_WR)
+                while kept.recv(65536):
+                    pass
+                raise
 
     def _answer(self, connection: socket.socket, payload: bytes, is_greeted: bool) -> None:
         header, request, _ = decode_request(payload)

@@ -197,11 +197,9 @@ def client_properties(entry: str) -> dict[str, str]:
 
 
 def refused(kdc: Kdc, node: str, entry: str) -> str:
-    """What our command says of a login that cannot succeed, in one line and soon."""
+    """What our command says of a login that cannot succeed, in one line."""
     path = write_properties(kdc.folder / "wrong.properties", client_properties(entry))
-    began = time.monotonic()
     done = ours("--bootstrap-controller", node, "--command-config", path, "describe", "--status")
-    assert time.monotonic() - began < 10
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (line,) = done.stderr.splitlines()
     assert f"{node}: Kerberos refuses the login: " in line
