@@ -79,13 +79,21 @@ class WireError(KraftwireError):
         return f"{where.strip()}: {detail}" if where else detail
 
 
+# A string of Kafka's protocol has 32,767 bytes at most, and a character four.
+API_ERROR_LENGTH_MAX = 4_096
+
+
 class ApiError(KraftwireError):
-    """A legal request that is refused: `code` is Kafka's error code, `detail` says why."""
+    """A legal request that is refused: `code` is Kafka's error code, `detail` says why.
+
+    `detail` is cut to API_ERROR_LENGTH_MAX characters: it has to fit into a response, whatever
+    value of the request it names.
+    """
 
     def __init__(self, code: int, detail: str) -> None:
         self.code = code
-        self.detail = detail
-        super().__init__(f"error {code}: {detail}")
+        self.detail = detail[:API_ERROR_LENGTH_MAX]
+        super().__init__(f"error {code}: {self.detail}")
 
 
 class SecurityError(KraftwireError):

@@ -22,6 +22,7 @@ from kraftwire.messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from kraftwire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.acl_filter import ANY, UNKNOWN_FILTER, AclFilter
 from kraftwire.security.acls import (
@@ -39,19 +40,21 @@ from kraftwire.security.host_ranges import is_range, parse_range
 
 # So many ACLs are deleted by one request at most.
 REMOVED_MAX = 10_000
-# So many ACLs are looked at for the filters of one request: a fifth of a second. Filters
+# So many ACLs are looked at for the filters of one request: a fifth of a second, in turns. Filters
 # that name a resource look at the ACLs of that name alone.
 LOOKED_AT_MAX = 500_000
 
 
+@Divided
 def create_acls(
     cluster: Cluster, request: CreateAclsRequest, *, new_id: Callable[[], bytes]
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Create the ACLs that are valid and do not exist yet; `new_id` makes their ids."""
     response = CreateAclsResponse()
     records: list[VersionedRecord] = []
     created: set[Acl] = set()
     for creation in request.creations:
+        yield
         result = AclCreationResult(error_message=None)
         response.results.append(result)
         try:
@@ -66,7 +69,8 @@ def create_acls(
     return StepResult(response, records)
 
 
-def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
+@Divided
+def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> Pieces[StepResult]:
     """Delete the ACLs that match a filter; the result of each filter lists all of its matches.
 
     Raises: ApiError INVALID_REQUEST if they are more than one request may remove or look at.
@@ -75,6 +79,7 @@ def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
     removed: dict[bytes, None] = {}
     search = _Search(cluster.image.acls, is_arranged=len(request.filters) > 1)
     for each in request.filters:
+        yield
         result = DeleteAclsFilterResult(error_message=None)
         response.filter_results.append(result)
         wanted = AclFilter.of(each)

@@ -19,12 +19,13 @@ from kraftwire.messages.broker_registration_change_record import BrokerRegistrat
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftwire.pieces import Divided, Pieces, whole
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
 # Receives the cluster at the time when the step runs, not when it was queued, and the next offset.
-ControllerStep = Callable[[Cluster, int], StepResult]
+ControllerStep = Callable[[Cluster, int], StepResult | Pieces[StepResult]]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -77,15 +78,18 @@ class Batch(Generic[K]):
     _moves: bool = False
     _changes: bool = False
 
-    def decide(self, key: K, step: QueuedStep, cluster: Cluster, now_ms: int) -> None:
+    def decide(
+        self, key: K, step: QueuedStep, cluster: Cluster, now_ms: int
+    ) -> Pieces[None]:
         """Decide on a step; answer it at once if it is refused."""
         if step.deadline_ms is not None and now_ms >= step.deadline_ms:
             text = "the controller did not come to this request in time"
             step.answer(ApiError(ErrorCode.REQUEST_TIMED_OUT, text))
             return
         try:
-            result = step.decide(cluster, self.base_offset + len(self.values))
-            values = encoded(result.records)
+            made = step.decide(cluster, self.base_offset + len(self.values))
+            result = made if isinstance(made, StepResult) else (yield from made)
+            values = yield from _encoded(result.records)
         except WireError as error:
             step.answer(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
             return
@@ -127,16 +131,25 @@ class Batch(Generic[K]):
                 step.answer(result.response)
 
 
+@Divided
 def decide(
     chosen: Mapping[K, QueuedStep], cluster: Cluster, base_offset: int, now_ms: int
-) -> Batch[K]:
+) -> Pieces[Batch[K]]:
     """Decide on steps together; their records begin at `base_offset`."""
     batch: Batch[K] = Batch(base_offset)
     for key, step in chosen.items():
-        batch.decide(key, step, cluster, now_ms)
+        yield from batch.decide(key, step, cluster, now_ms)
     return batch
 
 
 def encoded(records: Iterable[VersionedRecord]) -> list[bytes]:
     """Return records as they are written."""
-    return [encode_metadata(record, version) for record, version in records]
+    return whole(_encoded(records))
+
+
+def _encoded(records: Iterable[VersionedRecord]) -> Pieces[list[bytes]]:
+    values: list[bytes] = []
+    for record, version in records:
+        yield
+        values.append(encode_metadata(record, version))
+    return values

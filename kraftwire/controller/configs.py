@@ -38,6 +38,7 @@ from kraftwire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftwire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
@@ -75,9 +76,10 @@ _Resource = tuple[int, str]
 _Changes = Mapping[str, str | None]
 
 
+@Divided
 def alter_configs_incrementally(
     cluster: Cluster, request: IncrementalAlterConfigsRequest, *, is_forwarded: bool = False
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Set, delete, extend or shorten single values; each resource succeeds or fails as a whole.
 
     `is_forwarded` is whether a broker has checked its own values in it.
@@ -87,7 +89,7 @@ def alter_configs_incrementally(
     loggers = [one for one in request.resources if one.resource_type == LOGGER_RESOURCE]
     others = [one for one in request.resources if one.resource_type != LOGGER_RESOURCE]
     changes_of = partial(_incremental, is_forwarded=is_forwarded)
-    records = _alter(cluster, others, response.responses, answer, changes_of)
+    records = yield from _alter(cluster, others, response.responses, answer, changes_of)
     for one in loggers:
         error = _logger_error(cluster, one.resource_name, one.configs)
         response.responses.append(
@@ -101,15 +103,16 @@ def alter_configs_incrementally(
     return _result(cluster, response, [] if request.validate_only else records)
 
 
+@Divided
 def alter_configs(
     cluster: Cluster, request: AlterConfigsRequest, *, is_forwarded: bool = False
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Replace the whole configuration of resources: what is not given is deleted. `is_forwarded` as
     above."""
     response = AlterConfigsResponse()
     answer = alter_configs_response.AlterConfigsResourceResponse
     changes_of = partial(_replacing, is_forwarded=is_forwarded)
-    records = _alter(cluster, request.resources, response.responses, answer, changes_of)
+    records = yield from _alter(cluster, request.resources, response.responses, answer, changes_of)
     return _result(cluster, response, [] if request.validate_only else records)
 
 
@@ -119,13 +122,14 @@ def _alter(
     responses: list[Any],
     answer: Callable[..., Any],
     changes_of: Callable[[Cluster, _Resource, Any], _Changes],
-) -> list[VersionedRecord]:
+) -> Pieces[list[VersionedRecord]]:
     """Return the records of the resources that can be changed, and add the answer of each
     (C-CFG-2)."""
     records: list[VersionedRecord] = []
     times = Counter((one.resource_type, one.resource_name) for one in resources)
     answered: set[_Resource] = set()
     for one in resources:
+        yield
         resource = one.resource_type, one.resource_name
         if resource in answered:
             continue
@@ -178,17 +182,37 @@ def _incremental(
         if operation not in (_APPEND, _SUBTRACT) or value is None:
             text = f"{name}: operation {operation} with the value {value!r}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
-        before = elements(stored.get(name, _list_default(resource, name)))
-        given = elements(value)
-        if operation == _APPEND:
-            before += [each for each in given if each not in before]
-        else:
-            for each in given:
-                if each in before:
-                    before.remove(each)
-        changes[name] = ",".join(before)
+        default = _list_default(resource, name)
+        before = [part for part in _parts(stored.get(name, default)) if part]
+        changed = _extended if operation == _APPEND else _shortened
+        changes[name] = ",".join(changed(before, _parts(value)))
     _check_cordoned(cluster, resource, changes, is_forwarded=is_forwarded)
     return changes
+
+
+def _parts(value: str) -> list[str]:
+    """Split a list as Java does: as it is written, without the empty parts at its end."""
+    parts = value.rstrip(",").split(",")
+    return parts if any(parts) or not value else []
+
+
+def _extended(before: list[str], given: list[str]) -> list[str]:
+    """Return a list with the elements that it lacks, each once, in the order given."""
+    known = set(before)
+    added = [each for each in dict.fromkeys(given) if each not in known]
+    return before + added
+
+
+def _shortened(before: list[str], given: list[str]) -> list[str]:
+    """Return a list without the first of its elements for each one that is given."""
+    left = Counter(given)
+    kept = []
+    for each in before:
+        if left[each] > 0:
+            left[each] -= 1
+        else:
+            kept.append(each)
+    return kept
 
 
 def _list_default(resource: _Resource, name: str) -> str:

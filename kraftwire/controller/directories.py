@@ -14,10 +14,14 @@ from kraftwire.errors import ApiError
 from kraftwire.messages import assign_replicas_to_dirs_response as answers
 from kraftwire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftwire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
 
-def assign_replicas(cluster: Cluster, request: AssignReplicasToDirsRequest) -> StepResult:
+@Divided
+def assign_replicas(
+    cluster: Cluster, request: AssignReplicasToDirsRequest
+) -> Pieces[StepResult]:
     """Store the directories of replicas. Raises: ApiError for the whole request.
 
     A directory that is not online is stored too, so that the replica there cannot lead; further
@@ -39,6 +43,7 @@ def assign_replicas(cluster: Cluster, request: AssignReplicasToDirsRequest) -> S
         response.directories.append(answers.DirectoryData(id=directory.id, topics=topics))
         for topic, results in zip(directory.topics, topics, strict=True):
             for each in topic.partitions:
+                yield
                 key = topic.topic_id, each.partition_index
                 error = _error(cluster, broker.id, key)
                 if not error and key not in done:
@@ -49,7 +54,8 @@ def assign_replicas(cluster: Cluster, request: AssignReplicasToDirsRequest) -> S
                     done.add(key)
                 result = answers.PartitionData(partition_index=key[1], error_code=error)
                 results.partitions.append(result)
-    return StepResult(response, [*records, *updates(cluster, offline, removed=broker.id)])
+    moved = yield from updates.in_pieces(cluster, offline, removed=broker.id)
+    return StepResult(response, [*records, *moved])
 
 
 def _error(cluster: Cluster, broker_id: int, key: PartitionKey) -> ErrorCode:

@@ -19,6 +19,7 @@ from kraftwire.messages.elect_leaders_response import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
 # Records of one run at an interval.
@@ -35,7 +36,8 @@ _NOT_AVAILABLE = {
 }
 
 
-def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> StepResult:
+@Divided
+def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> Pieces[StepResult]:
     """Elect leaders of the partitions named, or of all. Raises: ApiError for the whole request."""
     kind = request.election_type
     if kind not in _ELECTIONS:
@@ -44,9 +46,9 @@ def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> StepResult:
     named = request.topic_partitions
     wanted: Iterable[tuple[str, Iterable[int]]]
     if named is None:
-        wanted = [(name, sorted(topics.partitions(id))) for name, id in sorted(topics.ids.items())]
+        wanted = ((name, sorted(topics.partitions(id))) for name, id in sorted(topics.ids.items()))
     else:
-        wanted = [(each.topic, each.partitions) for each in named]
+        wanted = ((each.topic, each.partitions) for each in named)
     response = ElectLeadersResponse()
     records: list[VersionedRecord] = []
     done: set[PartitionKey] = set()
@@ -54,6 +56,7 @@ def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> StepResult:
         results = ReplicaElectionResult(topic=name)
         response.replica_election_results.append(results)
         for index in indexes:
+            yield
             key = topics.ids.get(name, b""), index
             result, record = _elect(cluster, key, kind)
             is_needed = result.error_code != ErrorCode.ELECTION_NOT_NEEDED

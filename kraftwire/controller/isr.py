@@ -22,6 +22,7 @@ from kraftwire.messages.alter_partition_request import AlterPartitionRequest, Pa
 from kraftwire.messages.alter_partition_response import AlterPartitionResponse
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
 # The first version that gives the epochs of the brokers.
@@ -29,7 +30,10 @@ _WITH_EPOCHS = 3
 _ANY_EPOCH = -1
 
 
-def alter_partition(cluster: Cluster, request: AlterPartitionRequest, version: int) -> StepResult:
+@Divided
+def alter_partition(
+    cluster: Cluster, request: AlterPartitionRequest, version: int
+) -> Pieces[StepResult]:
     """Change the in-sync replicas of partitions that the sender leads."""
     broker = cluster.image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
@@ -41,6 +45,7 @@ def alter_partition(cluster: Cluster, request: AlterPartitionRequest, version: i
         results = answers.TopicData(topic_id=topic.topic_id)
         response.topics.append(results)
         for wanted in topic.partitions:
+            yield
             key = topic.topic_id, wanted.partition_index
             # Twice in one request: the second is of the state before the first.
             error = _error(cluster, request.broker_id, key, wanted, version)

@@ -21,6 +21,7 @@ from kraftwire.controller.step import VersionedRecord
 from kraftwire.controller.versions import WITH_DIRECTORIES, record_version
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.pieces import Divided, Pieces
 
 RECOVERED, RECOVERING = 0, 1
 
@@ -68,6 +69,7 @@ def change_partition(
     return _Change(cluster, key, partition, target).record()
 
 
+@Divided
 def updates(
     cluster: Cluster,
     keys: Iterable[PartitionKey],
@@ -75,7 +77,7 @@ def updates(
     removed: int | None = None,
     added: int | None = None,
     unclean: int | None = None,
-) -> list[VersionedRecord]:
+) -> Pieces[list[VersionedRecord]]:
     """Return the changes of partitions when a broker goes, comes, or came back without its newest
     records (C-UPD-1)."""
     without = {removed, unclean}
@@ -85,8 +87,9 @@ def updates(
     def can_lead(replica: int) -> bool:
         return replica not in without and (replica == added or cluster.is_active(replica))
 
-    records = []
+    records: list[VersionedRecord] = []
     for key in keys:
+        yield
         partition = cluster.image.topics.partition(key)
         assert partition is not None
         target = Target(

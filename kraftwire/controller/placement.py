@@ -11,10 +11,17 @@ from random import Random
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import BrokerImage
 from kraftwire.errors import ApiError
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
+# So many partitions are one piece of work.
+_PIECE_PARTITIONS = 100
 
-def place(cluster: Cluster, partitions: int, factor: int, random: Random) -> list[list[int]]:
+
+@Divided
+def place(
+    cluster: Cluster, partitions: int, factor: int, random: Random
+) -> Pieces[list[list[int]]]:
     """Return the replicas of new partitions, the preferred leader of each first.
 
     Leaders are brokers that are not fenced, one after the other; the replicas of a partition are on
@@ -23,7 +30,12 @@ def place(cluster: Cluster, partitions: int, factor: int, random: Random) -> lis
     brokers = [broker for broker in cluster.image.brokers.values() if is_usable(cluster, broker)]
     _check_factor(brokers, factor)
     striped = _Racks(brokers, random)
-    return [striped.next(factor) for _ in range(partitions)]
+    placed: list[list[int]] = []
+    for _ in range(partitions):
+        placed.append(striped.next(factor))
+        if len(placed) % _PIECE_PARTITIONS == 0:
+            yield
+    return placed
 
 
 def is_usable(cluster: Cluster, broker: BrokerImage) -> bool:

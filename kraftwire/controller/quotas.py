@@ -16,6 +16,7 @@ from kraftwire.messages import client_quota_record
 from kraftwire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntryData
 from kraftwire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraftwire.messages.client_quota_record import ClientQuotaRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.principal import host_text
 
@@ -38,12 +39,14 @@ _OF_ADDRESSES: Mapping[str, float | None] = {"connection_creation_rate": _INT_MA
 _Entity = frozenset[tuple[str, str | None]]
 
 
-def alter_quotas(cluster: Cluster, request: AlterClientQuotasRequest) -> StepResult:
+@Divided
+def alter_quotas(cluster: Cluster, request: AlterClientQuotasRequest) -> Pieces[StepResult]:
     """Set and remove quotas; each entity succeeds or fails as a whole."""
     response = AlterClientQuotasResponse()
     records: list[VersionedRecord] = []
     times = Counter(_entity(entry) for entry in request.entries)
     for entity, entry in {_entity(entry): entry for entry in request.entries}.items():
+        yield
         parts = [
             answers.EntityData(entity_type=kind, entity_name=name)
             for kind, name in _in_order(entity)

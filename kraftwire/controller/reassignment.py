@@ -32,12 +32,14 @@ from kraftwire.messages.list_partition_reassignments_response import (
     OngoingTopicReassignment,
 )
 from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
 
+@Divided
 def alter_reassignments(
     cluster: Cluster, request: AlterPartitionReassignmentsRequest
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Begin, change or cancel reassignments."""
     can_resize = request.allow_replication_factor_change
     response = AlterPartitionReassignmentsResponse(
@@ -50,6 +52,7 @@ def alter_reassignments(
         results = ReassignableTopicResponse(name=topic.name)
         response.responses.append(results)
         for wanted in topic.partitions:
+            yield
             key = topics.ids.get(topic.name, b""), wanted.partition_index
             result = ReassignablePartitionResponse(partition_index=key[1], error_message=None)
             results.partitions.append(result)

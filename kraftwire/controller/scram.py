@@ -23,6 +23,7 @@ from kraftwire.messages.alter_user_scram_credentials_response import (
 )
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.scram import (
     ITERATIONS_MIN,
@@ -39,14 +40,16 @@ class _Error(NamedTuple):
     text: str
 
 
+@Divided
 def alter_credentials(
     cluster: Cluster, request: AlterUserScramCredentialsRequest
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Delete and set credentials. A user who is named twice keeps all of them (C-SCR-1)."""
     changes: dict[str, _Change] = {}
     errors: dict[str, _Error] = {}
     wanted: list[_Change] = [*request.deletions, *request.upsertions]
     for change in wanted:
+        yield
         name = change.name
         if name in errors:
             continue

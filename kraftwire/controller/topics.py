@@ -44,9 +44,16 @@ from kraftwire.messages.delete_topics_response import DeletableTopicResult, Dele
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.fast import ZERO_UUID
+
+# Replicas of all new partitions of a request (C-TOP-2). Differs from Kafka, which counts partitions
+# alone, also where each has thousands of replicas.
+REPLICAS_MAX = 100_000
+# So many new partitions are one piece of work.
+_PIECE_PARTITIONS = 100
 
 _NAMED_TWICE = "the request names this topic more than once"
 
@@ -59,6 +66,7 @@ def _free(_: int) -> None:
     """Take nothing: there is no quota."""
 
 
+@Divided
 def create_topics(
     cluster: Cluster,
     request: CreateTopicsRequest,
@@ -66,20 +74,18 @@ def create_topics(
     random: Random,
     new_id: NewId,
     charge: Charge = _free,
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Create topics. `new_id` makes the ids. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
     wanted = {topic.name: topic for topic in request.topics if counts[topic.name] == 1}
-    requested = sum(_requested(cluster, topic) for topic in wanted.values())
-    if requested > RECORDS_MAX:
-        text = f"{requested} partitions in one request, more than {RECORDS_MAX}"
-        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    requested = [_requested(cluster, topic) for topic in wanted.values()]
+    check_count(sum(count for count, _ in requested), sum(count for _, count in requested))
     records: list[VersionedRecord] = []
     results = []
     inherited = inherited_values(cluster)
     for topic in wanted.values():
         try:
-            result, made = _create(cluster, topic, random, new_id(), inherited)
+            result, made = yield from _create(cluster, topic, random, new_id(), inherited)
             charge(result.num_partitions)
         except ApiError as error:
             result, made = _refused(topic.name, error), []
@@ -92,12 +98,30 @@ def create_topics(
     )
 
 
-def _requested(cluster: Cluster, topic: CreatableTopic) -> int:
+def _requested(cluster: Cluster, topic: CreatableTopic) -> tuple[int, int]:
+    """Return how many partitions and replicas a new topic is to have."""
     if topic.assignments:
-        return len(topic.assignments)
-    if topic.num_partitions == -1:
-        return cluster.number("num.partitions", 1)
-    return max(topic.num_partitions, 0)
+        return len(topic.assignments), sum(len(each.broker_ids) for each in topic.assignments)
+    partitions, factor = topic.num_partitions, topic.replication_factor
+    if partitions == -1:
+        partitions = cluster.number("num.partitions", 1)
+    if factor == -1:
+        factor = cluster.number("default.replication.factor", 1)
+    # With more replicas than brokers it is refused.
+    replicas = factor if 0 < factor <= len(cluster.image.brokers) else 0
+    return max(partitions, 0), max(partitions, 0) * replicas
+
+
+def check_count(partitions: int, replicas: int) -> None:
+    """Check how many partitions and replicas one request makes. Raises: ApiError POLICY_VIOLATION.
+    """
+    for count, what, most in (
+        (partitions, "partitions", RECORDS_MAX),
+        (replicas, "replicas", REPLICAS_MAX),
+    ):
+        if count > most:
+            text = f"{count} {what} in one request, more than {most}"
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
 
 
 def _refused(name: str, error: ApiError) -> CreatableTopicResult:
@@ -116,8 +140,9 @@ def _create(
     random: Random,
     topic_id: bytes,
     inherited: Mapping[str, EffectiveValue],
-) -> tuple[CreatableTopicResult, list[VersionedRecord]]:
+) -> Pieces[tuple[CreatableTopicResult, list[VersionedRecord]]]:
     """Return the result and the records of one topic. Raises: ApiError."""
+    yield
     name = topic.name
     _check_new_name(cluster, name)
     values: dict[str, str] = {}
@@ -126,12 +151,12 @@ def _create(
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
         values[config.name] = config.value
     check_topic_configs(cluster, values)
-    replicas = _replicas(cluster, topic, random)
+    replicas = yield from _replicas(cluster, topic, random)
     records: list[VersionedRecord] = [(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC_RESOURCE, name, key, value) for key, value in values.items()]
     if MIN_INSYNC_REPLICAS in values and cluster.has_elr:
         records.append((ClearElrRecord(topic_name=name), 0))
-    records += new_partitions(cluster, topic_id, 0, replicas)
+    records += yield from _new_partitions(cluster, topic_id, 0, replicas)
     result = CreatableTopicResult(
         name=name,
         topic_id=topic_id,
@@ -160,7 +185,9 @@ def _check_new_name(cluster: Cluster, name: str) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
-def _replicas(cluster: Cluster, topic: CreatableTopic, random: Random) -> list[list[int]]:
+def _replicas(
+    cluster: Cluster, topic: CreatableTopic, random: Random
+) -> Pieces[list[list[int]]]:
     """Return the replicas of each partition of a new topic (C-TOP-4)."""
     partitions, factor = topic.num_partitions, topic.replication_factor
     if not topic.assignments:
@@ -172,7 +199,7 @@ def _replicas(cluster: Cluster, topic: CreatableTopic, random: Random) -> list[l
         if partitions <= 0:
             text = f"the number of partitions is {partitions}, not at least 1"
             raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
-        placed = place(cluster, partitions, factor, random)
+        placed = yield from place.in_pieces(cluster, partitions, factor, random)
         _check_active(cluster, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
         return placed
     for number, what in ((factor, "replication factor"), (partitions, "number of partitions")):
@@ -233,9 +260,9 @@ def _bad_assignment(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def new_partitions(
+def _new_partitions(
     cluster: Cluster, topic_id: bytes, first: int, assigned: Sequence[Sequence[int]]
-) -> list[VersionedRecord]:
+) -> Pieces[list[VersionedRecord]]:
     """Return the records of new partitions of a topic, numbered from `first` on: the active
     replicas of each are in sync (C-TOP-6)."""
     active = _active(cluster, assigned)
@@ -247,6 +274,8 @@ def new_partitions(
     )
     records: list[VersionedRecord] = []
     for index, replicas in enumerate(assigned, first):
+        if index % _PIECE_PARTITIONS == 0:
+            yield
         in_sync = [replica for replica in replicas if replica in active]
         record = PartitionRecord(
             topic_id=topic_id,
@@ -263,9 +292,10 @@ def new_partitions(
     return records
 
 
+@Divided
 def delete_topics(
     cluster: Cluster, request: DeleteTopicsRequest, *, charge: Charge = _free
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Delete topics by name or by id. What is named twice has one result (C-DEL)."""
     named = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     topics = cluster.image.topics
@@ -297,6 +327,7 @@ def delete_topics(
     unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
     records: list[VersionedRecord] = []
     for topic_id, found in wanted.items():
+        yield
         refused = unknown if found is None else None
         try:
             charge(0 if found is None else len(topics.partitions(topic_id)))
@@ -315,13 +346,14 @@ def _deleted(name: str | None, topic_id: bytes, error: ApiError | None) -> Delet
     return result
 
 
+@Divided
 def create_partitions(
     cluster: Cluster,
     request: CreatePartitionsRequest,
     *,
     random: Random,
     charge: Charge = _free,
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
     results = [
@@ -332,17 +364,18 @@ def create_partitions(
         if count > 1
     ]
     records: list[VersionedRecord] = []
+    total = 0
     for topic in request.topics:
+        yield
         if counts[topic.name] > 1:
             continue
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            made = _more_partitions(cluster, topic, random, charge)
             # Differs from Kafka, which writes part of them and answers with an error (C-PART-6).
-            if len(records) + len(made) > RECORDS_MAX:
-                text = f"more than {RECORDS_MAX} partitions in one request"
-                raise ApiError(ErrorCode.POLICY_VIOLATION, text)
-            records += made
+            partitions, replicas = _counts(cluster, topic)
+            check_count(len(records) + partitions, total + replicas)
+            records += yield from _more_partitions(cluster, topic, random, charge)
+            total += replicas
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail or None
         results.append(result)
@@ -351,9 +384,8 @@ def create_partitions(
     )
 
 
-def _more_partitions(
-    cluster: Cluster, topic: CreatePartitionsTopic, random: Random, charge: Charge
-) -> list[VersionedRecord]:
+def _counts(cluster: Cluster, topic: CreatePartitionsTopic) -> tuple[int, int]:
+    """Return how many partitions and replicas a topic gets. Raises: ApiError."""
     topics = cluster.image.topics
     topic_id = topics.ids.get(topic.name)
     if topic_id is None:
@@ -363,9 +395,15 @@ def _more_partitions(
     if more <= 0:
         text = f"topic {topic.name} has {len(existing)} partitions already, not below {topic.count}"
         raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
-    if more > RECORDS_MAX:
-        text = f"{more} partitions in one request, more than {RECORDS_MAX}"
-        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    return more, more * len(next(iter(existing.values())).replicas)
+
+
+def _more_partitions(
+    cluster: Cluster, topic: CreatePartitionsTopic, random: Random, charge: Charge
+) -> Pieces[list[VersionedRecord]]:
+    topic_id = cluster.image.topics.ids[topic.name]
+    existing = cluster.image.topics.partitions(topic_id)
+    more = topic.count - len(existing)
     factor = len(next(iter(existing.values())).replicas)
     assigned = topic.assignments
     if assigned is not None and len(assigned) != more:
@@ -375,8 +413,11 @@ def _more_partitions(
         replicas = [each.broker_ids for each in assigned]
         check_assignments(cluster, replicas, factor)
     else:
-        replicas = place(cluster, more, factor, random)
+        replicas = yield from place.in_pieces(cluster, more, factor, random)
         _check_active(cluster, replicas, ErrorCode.INVALID_REPLICATION_FACTOR)
-    return new_partitions(cluster, topic_id, len(existing), replicas)
+    made: list[VersionedRecord] = yield from _new_partitions(
+        cluster, topic_id, len(existing), replicas
+    )
+    return made
 
 

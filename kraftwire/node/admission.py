@@ -396,9 +396,12 @@ def has_too_many_elements(message: Message, size: int) -> bool:
 
     Units: `size` is the length of the request in bytes.
     """
-    if size < LONG_REQUEST_BYTES_MIN:
-        return False
-    left = REQUEST_ELEMENTS_MAX
+    return size >= LONG_REQUEST_BYTES_MIN and has_more_elements(message, REQUEST_ELEMENTS_MAX)
+
+
+def has_more_elements(message: Message, most: int) -> bool:
+    """Return whether the arrays of a message have more elements; looks at no more than `most`."""
+    left = most
     waiting: list[Struct] = [message]
     while waiting:
         one = waiting.pop()

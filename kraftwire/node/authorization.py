@@ -14,6 +14,8 @@ from kraftwire import messages
 from kraftwire.node.config_security import AuthorizerSettings
 from kraftwire.node.context import Context, Handler, Request, has_caught_up
 from kraftwire.node.logs import RateLimit, log
+from kraftwire.node.turns import in_turns
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
@@ -69,12 +71,14 @@ class Authorization:
             return await handler(request, context)
         self._note_acls(context)
         try:
-            verdict = judge(
-                request.message,
-                request.version,
-                rule,
-                lambda access: self._allows(request, access),
-                lambda topic_id: _topic_name(context, topic_id),
+            verdict = await in_turns(
+                judge.in_pieces(
+                    request.message,
+                    request.version,
+                    rule,
+                    lambda access: self._allows(request, access),
+                    lambda topic_id: _topic_name(context, topic_id),
+                )
             )
         except _NotReady:
             self._log_refusal(request, "everything", _ONLY_SUPER_USERS)
@@ -88,10 +92,10 @@ class Authorization:
         answer = await handler(request, context)
         if answer is None:
             return None
-        self._conceal(request, answer)
+        await in_turns(self._concealing(request, answer))
         return verdict.joined(answer)
 
-    def _conceal(self, request: Request, answer: Message) -> None:
+    def _concealing(self, request: Request, answer: Message) -> Pieces[None]:
         """Leave out of an answer what was not asked for by name and may not be seen."""
         authorizer = self._authorizer
         assert authorizer is not None
@@ -101,7 +105,9 @@ class Authorization:
             decision = authorizer.decide(who, host, access.operation, access[1:])
             return decision is not None and decision.is_allowed
 
-        conceal(answer, allows, lambda kind, name: authorizer.operations(who, host, (kind, name)))
+        return conceal.in_pieces(
+            answer, allows, lambda kind, name: authorizer.operations(who, host, (kind, name))
+        )
 
     def _allows(self, request: Request, access: Access) -> bool:
         """Decide, and write the decision to the audit log (SEC-A7). Raises: _NotReady (SEC-A4)."""

@@ -26,7 +26,12 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.node.admission import LOGIN_READ_BYTES, Admission, has_too_many_elements
+from kraftwire.node.admission import (
+    LOGIN_READ_BYTES,
+    Admission,
+    has_more_elements,
+    has_too_many_elements,
+)
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
@@ -48,6 +53,9 @@ from kraftwire.wire.message import Message
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
 # decoding one of this size takes milliseconds, or a fifth of a second if it is a hostile one.
 DECODE_INLINE_BYTES = 64 * 1024
+
+# Responses of more elements are encoded in a thread, too: one of this size takes some milliseconds.
+ENCODE_INLINE_ELEMENTS = 2_000
 
 READ_SIZE = 64 * 1024
 
@@ -364,7 +372,7 @@ class Connection:
             if response is None:
                 raise _Close("unanswered")
             self._throttle_ms = getattr(response, "throttle_time_ms", 0)
-            return _encode(header, response)
+            return await _encode_in_turn(header, response)
         except StorageError:
             raise
         except (ApiError, WireError, *FAULTS) as fault:
@@ -392,6 +400,13 @@ class Connection:
 
     def _count_close(self, cause: str) -> None:
         self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1
+
+
+async def _encode_in_turn(header: RequestHeader, response: Message) -> Buffers:
+    """Return the frame of a response; a long one is encoded in a thread, one at a time."""
+    if not has_more_elements(response, ENCODE_INLINE_ELEMENTS):
+        return _encode(header, response)
+    return await trio.to_thread.run_sync(partial(_encode, header, response), limiter=_LARGE_BODIES)
 
 
 def _encode(header: RequestHeader, response: Message, version: int | None = None) -> Buffers:

@@ -11,9 +11,8 @@ from typing import Protocol
 
 import trio
 
-from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.batches import ControllerStep
 from kraftwire.controller.image import MetadataImage
-from kraftwire.controller.step import StepResult
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -88,7 +87,7 @@ class ActiveController(Protocol):
 
     async def decide(
         self,
-        decide: Callable[[Cluster, int], StepResult],
+        decide: ControllerStep,
         *touches: Hashable,
         timeout_ms: int | None = None,
     ) -> Message:

@@ -46,7 +46,9 @@ from kraftwire.node.controller_metrics import (
 from kraftwire.node.logs import FAULTS, log, log_fault
 from kraftwire.node.metrics import Sample
 from kraftwire.node.tasks import Task, tasks_of
+from kraftwire.node.turns import in_turns
 from kraftwire.node.waiting import Future
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
@@ -297,9 +299,10 @@ class Controller:
     def _guarded(self, decide: ControllerStep) -> ControllerStep:
         """Let a bug in a decision, which has changed nothing, end its request only (C-ERR-2)."""
 
-        def guarded(cluster: Cluster, next_offset: int) -> StepResult:
+        def guarded(cluster: Cluster, next_offset: int) -> Pieces[StepResult]:
             try:
-                return decide(cluster, next_offset)
+                made = decide(cluster, next_offset)
+                return made if isinstance(made, StepResult) else (yield from made)
             except FAULTS as fault:
                 self._fail("decision-failed", fault)
                 text = "the controller failed to decide on this"
@@ -395,7 +398,19 @@ class Controller:
         chosen = batches.take(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
         now_ms = quorum.now_ms()
         self._metrics.begun(chosen.values(), now_ms)
-        batch = batches.decide(chosen, self._cluster, quorum.raft.end_offset, now_ms)
+        base_offset = quorum.raft.end_offset
+        deciding = batches.decide.in_pieces(chosen, self._cluster, base_offset, now_ms)
+
+        def resumed() -> None:
+            # The image may have changed.
+            if self._epoch != epoch:
+                raise not_active()
+
+        try:
+            batch: batches.Batch[tuple[int, int]] = await in_turns(deciding, resumed)
+        except ApiError:
+            self._queue = chosen | self._queue
+            raise
         self._queue |= batch.again
         try:
             if batch.values:

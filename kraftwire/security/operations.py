@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kraftwire import messages
 from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
@@ -257,9 +258,10 @@ class Verdict:
         return answer
 
 
+@Divided
 def judge(
     message: Message, version: int, rule: Rule, allows: Allows, topic_name: TopicName
-) -> Verdict:
+) -> Pieces[Verdict]:
     """Check what a request asks for, and divide it into a permitted and a refused part."""
     if rule.cluster is not None:
         access = Access(rule.cluster, *CLUSTER)
@@ -274,18 +276,20 @@ def judge(
         if wanted is None or allows(wanted):
             return Verdict(message)
         return _all_refused(message, version, rule, wanted)
-    return _judged_by_element(message, version, rule, allows, topic_name)
+    verdict: Verdict = yield from _judged_by_element(message, version, rule, allows, topic_name)
+    return verdict
 
 
 def _judged_by_element(
     message: Message, version: int, rule: Rule, allows: Allows, topic_name: TopicName
-) -> Verdict:
+) -> Pieces[Verdict]:
     assert rule.element is not None
     errors: dict[int, Error] = {}
     permitted, denied = copy(message), copy(message)
     for array in _arrays(rule):
         elements = getattr(message, array) or []
         for element in elements:
+            yield
             access = rule.element(element, message, topic_name)
             if access is not None and not allows(access):
                 errors[id(element)] = _error(access)
@@ -310,10 +314,13 @@ def _all_refused(message: Message, version: int, rule: Rule, access: Access) -> 
 
 
 def _error(access: Access) -> Error:
-    return Error(access.code, f"not authorized: this needs {access}")
+    return Error(access.code, f"not authorized: this needs {access!s:.300}")
 
 
-def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], int]) -> None:
+@Divided
+def conceal(
+    response: Any, allows: Allows, operations_of: Callable[[int, str], int]
+) -> Pieces[None]:
     """Reduce an answer to what its reader may see: topics, groups, and authorized operations.
 
     A topic or group that was not asked for by name is left out if it may not be described; of a new
@@ -322,17 +329,17 @@ def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], i
     name = messages.API_NAMES[response.API_KEY]
     if name in ("Metadata", "DescribeTopicPartitions"):
         describe = _topic(Operation.DESCRIBE)
-        response.topics = [
-            topic
-            for topic in response.topics
-            if topic.error_code
-            or (access := describe(topic, None, lambda _: None)) is None
-            or allows(access)
-        ]
+        seen = []
         for topic in response.topics:
+            yield
+            access = None if topic.error_code else describe(topic, None, lambda _: None)
+            if access is not None and not allows(access):
+                continue
+            seen.append(topic)
             if topic.topic_authorized_operations != _OPERATIONS_UNKNOWN:
                 bits = operations_of(ResourceType.TOPIC, topic.name or "")
                 topic.topic_authorized_operations = bits
+        response.topics = seen
     if name == "ListGroups" and not allows(Access(Operation.DESCRIBE, *CLUSTER)):
         response.groups = [
             group
@@ -340,6 +347,7 @@ def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], i
             if allows(Access(Operation.DESCRIBE, ResourceType.GROUP, group.group_id))
         ]
     for topic in response.topics if name == "CreateTopics" else ():
+        yield
         read = Access(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
         if not topic.error_code and not allows(read):
             topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

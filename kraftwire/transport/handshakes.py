@@ -232,8 +232,9 @@ async def _send_alert(
 ) -> None:
     """Tell the client why, as Kafka does where it can (SEC-T16).
 
-    OpenSSL has no alert for bytes that are not TLS at all. trio keeps the alert of a failed handshake to itself. The client may still be sending: to close
-    before it has stopped would reset the connection, and the alert would be lost.
+    OpenSSL has no alert for bytes that are not TLS at all, and trio keeps that of a failed
+    handshake to itself. The client may still be sending: to close before it has stopped would reset
+    the connection, and the alert would be lost.
     """
     pending = getattr(secured, "_outgoing", None)
     alert = pending.read() if isinstance(pending, ssl.MemoryBIO) else b""

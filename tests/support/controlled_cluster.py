@@ -24,6 +24,7 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.register_broker_record import BrokerFeature, RegisterBrokerRecord
+from kraftwire.pieces import Pieces, whole
 from tests.support.node_stub import batch_of
 
 
@@ -61,8 +62,9 @@ class ControlledCluster:
             self.image.replay(batch_of(records, self.image.next_offset))
         assert self.image.problem == ""
 
-    def do(self, result: StepResult) -> Any:
+    def do(self, decision: StepResult | Pieces[StepResult]) -> Any:
         """Apply a decision; returns its answer."""
+        result = decision if isinstance(decision, StepResult) else whole(decision)
         self.replay(result.records)
         if result.applied is not None:
             result.applied()

@@ -9,7 +9,7 @@ Source: Kafka's `TopicsDelta`, `PartitionRegistration.merge` and `BrokersToIsrs`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 
 from kraftwire.controller.image.record_store import Family, RecordStore, encode_in_version
@@ -145,12 +145,13 @@ class TopicsImage:
     def clear_elr(self, record: ClearElrRecord, version: int) -> bool:
         """Clear the eligible leader replicas of a topic, or of all topics; returns False if the
         topic does not exist."""
-        keys = set(self._with_elr)
+        keys: Iterable[PartitionKey] = self._with_elr
         if record.topic_name:
-            topic_id = self.ids.get(record.topic_name)
-            if topic_id is None:
+            found = self.ids.get(record.topic_name)
+            if found is None:
                 return False
-            keys = {key for key in keys if key[0] == topic_id}
+            # A request may clear thousands of topics: none of them looks at the others.
+            keys = self._with_elr.intersection((found, index) for index in self._partitions[found])
         for topic_id, index in sorted(keys):
             change = PartitionChangeRecord(
                 topic_id=topic_id,

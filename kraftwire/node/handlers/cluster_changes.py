@@ -36,6 +36,7 @@ from kraftwire.errors import ApiError
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.unsupported import ErrorOfNode, any_node, authorizer_error
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import SUCCESS, Error, refusal
 from kraftwire.security.operations import elements_of
@@ -49,7 +50,7 @@ _random = Random()
 # The first version of DeleteTopics whose senders know that error.
 _WITH_DELETION_DISABLED = 3
 
-_Decide = Callable[[Cluster, Any, Request], StepResult]
+_Decide = Callable[[Cluster, Any, Request], StepResult | Pieces[StepResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,12 @@ def _reassignments(cluster: Cluster, message: Any, _: Request) -> StepResult:
     return StepResult(list_reassignments(cluster, message))
 
 
-def _for_anybody(decide: Callable[[Cluster, Any], StepResult]) -> _Decide:
+def _for_anybody(decide: Callable[[Cluster, Any], StepResult | Pieces[StepResult]]) -> _Decide:
     """Let a decision not depend on the request around its message."""
     return lambda cluster, message, _: decide(cluster, message)
 
 
-def _of_configs(decide: Callable[..., StepResult]) -> _Decide:
+def _of_configs(decide: Callable[..., Pieces[StepResult]]) -> _Decide:
     """Let a decision know whether a broker has checked its own configuration (C-CFG-6)."""
     return lambda cluster, message, request: decide(
         cluster, message, is_forwarded=request.is_forwarded
@@ -107,17 +108,19 @@ def _deletion_error(request: Request, context: Context) -> Error:
     return Error(code, "delete.topic.enable is false on this controller")
 
 
-def _charged(strict_since: int, decide: Callable[[Cluster, Any, Charge], StepResult]) -> _Decide:
+def _charged(
+    strict_since: int, decide: Callable[[Cluster, Any, Charge], Pieces[StepResult]]
+) -> _Decide:
     """Let partitions count towards the quota of who sent the request (C-QUO-1)."""
 
-    def decided(cluster: Cluster, message: Any, request: Request) -> StepResult:
+    def decided(cluster: Cluster, message: Any, request: Request) -> Pieces[StepResult]:
         charge = cluster.mutations.charge(
             cluster.image,
             (request.principal.name, request.client_id or ""),
             cluster.epoch_ms,
             is_strict=request.version >= strict_since,
         )
-        result = decide(cluster, message, charge)
+        result = yield from decide(cluster, message, charge)
         response: Any = result.response
         response.throttle_time_ms = charge.throttle_ms
         result.applied = charge.commit
@@ -130,7 +133,7 @@ CHANGES: Mapping[str, Change] = {
     "CreateTopics": Change(
         _charged(
             6,
-            lambda cluster, message, charge: create_topics(
+            lambda cluster, message, charge: create_topics.in_pieces(
                 cluster, message, random=_random, new_id=random_uuid, charge=charge
             ),
         ),
@@ -139,7 +142,9 @@ CHANGES: Mapping[str, Change] = {
     "DeleteTopics": Change(
         _charged(
             5,
-            lambda cluster, message, charge: delete_topics(cluster, message, charge=charge),
+            lambda cluster, message, charge: delete_topics.in_pieces(
+                cluster, message, charge=charge
+            ),
         ),
         has_timeout=True,
         node_error=_deletion_error,
@@ -147,31 +152,35 @@ CHANGES: Mapping[str, Change] = {
     "CreatePartitions": Change(
         _charged(
             3,
-            lambda cluster, message, charge: create_partitions(
+            lambda cluster, message, charge: create_partitions.in_pieces(
                 cluster, message, random=_random, charge=charge
             ),
         ),
         has_timeout=True,
     ),
-    "ElectLeaders": Change(_for_anybody(elect_leaders), has_timeout=True),
-    "AlterPartitionReassignments": Change(_for_anybody(alter_reassignments), has_timeout=True),
+    "ElectLeaders": Change(_for_anybody(elect_leaders.in_pieces), has_timeout=True),
+    "AlterPartitionReassignments": Change(
+        _for_anybody(alter_reassignments.in_pieces), has_timeout=True
+    ),
     "ListPartitionReassignments": Change(_reassignments),
     "AlterPartition": Change(
-        lambda cluster, message, request: alter_partition(cluster, message, request.version),
+        lambda cluster, message, request: alter_partition.in_pieces(
+            cluster, message, request.version
+        ),
         {"topics.partitions": "topics.partitions"},
         is_bounded=False,
     ),
-    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas), is_bounded=False),
+    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas.in_pieces), is_bounded=False),
     "AllocateProducerIds": Change(_for_anybody(allocate_producer_ids)),
-    "AlterConfigs": Change(_of_configs(alter_configs)),
-    "IncrementalAlterConfigs": Change(_of_configs(alter_configs_incrementally)),
+    "AlterConfigs": Change(_of_configs(alter_configs.in_pieces)),
+    "IncrementalAlterConfigs": Change(_of_configs(alter_configs_incrementally.in_pieces)),
     "CreateAcls": Change(
-        lambda cluster, message, _: create_acls(cluster, message, new_id=random_uuid),
+        lambda cluster, message, _: create_acls.in_pieces(cluster, message, new_id=random_uuid),
         node_error=authorizer_error,
     ),
-    "DeleteAcls": Change(_for_anybody(delete_acls), node_error=authorizer_error),
-    "AlterUserScramCredentials": Change(_for_anybody(alter_credentials)),
-    "AlterClientQuotas": Change(_for_anybody(alter_quotas)),
+    "DeleteAcls": Change(_for_anybody(delete_acls.in_pieces), node_error=authorizer_error),
+    "AlterUserScramCredentials": Change(_for_anybody(alter_credentials.in_pieces)),
+    "AlterClientQuotas": Change(_for_anybody(alter_quotas.in_pieces)),
     "CreateDelegationToken": Change(
         lambda cluster, message, request: create_token(
             cluster, message, request.principal, new_id=lambda: uuid_to_text(random_uuid())
@@ -211,8 +220,9 @@ async def _answer(change: Change, request: Request, context: Context) -> Message
         return messages.response_class(message.API_KEY)()
     timeout_ms = message.timeout_ms if change.has_timeout else None
 
-    def decide(cluster: Cluster, _: int) -> StepResult:
-        result = change.decide(cluster, message, request)
+    def decide(cluster: Cluster, _: int) -> Pieces[StepResult]:
+        made = change.decide(cluster, message, request)
+        result = made if isinstance(made, StepResult) else (yield from made)
         if change.is_bounded and len(result.records) > RECORDS_MAX:
             text = f"{len(result.records)} records in one request, more than {RECORDS_MAX}"
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)

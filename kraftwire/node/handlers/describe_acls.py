@@ -16,8 +16,14 @@ from kraftwire.messages.describe_acls_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
+from kraftwire.node.turns import in_turns
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.acl_filter import UNKNOWN_FILTER, AclFilter
+from kraftwire.security.acls import Acl
+
+# So many ACLs are one piece of work.
+_PIECE_ACLS = 1000
 
 NO_AUTHORIZER = "no authorizer is configured here"
 
@@ -32,8 +38,20 @@ async def handle(request: Request, context: Context) -> DescribeAclsResponse:
     if not wanted.is_known:
         code = ErrorCode.INVALID_REQUEST
         return DescribeAclsResponse(error_code=code, error_message=UNKNOWN_FILTER)
+    return await in_turns(_described(wanted, list(context.image.acls.items())))
+
+
+def _described(
+    wanted: AclFilter, acls: list[tuple[bytes, Acl]]
+) -> Pieces[DescribeAclsResponse]:
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for _, acl in wanted.passing(context.image.acls.items()):
+    found: list[tuple[bytes, Acl]] = []
+    for at in range(0, len(acls), _PIECE_ACLS):
+        found += wanted.passing(acls[at : at + _PIECE_ACLS])
+        yield
+    for number, (_, acl) in enumerate(found):
+        if number % _PIECE_ACLS == 0:
+            yield
         key = acl.resource_type, acl.resource_name, acl.pattern
         resource = resources.get(key)
         if resource is None:

@@ -33,18 +33,46 @@ from kraftwire.messages.describe_configs_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.node_configs import ConfigValue, kind_of, node_values, topic_values
 from kraftwire.node.handlers.shared import body
+from kraftwire.node.turns import in_turns
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
 
 _WITH_TYPES = 3
 
+_Key = tuple[int, str, tuple[str, ...] | None]
+
+
+# About what the answer for a resource takes; many answers are made one at a time.
+_RESOURCE_BYTES = 4 * 1024
+
 
 async def handle(request: Request, context: Context) -> DescribeConfigsResponse:
-    """Describe each resource."""
+    """Describe each resource, in turns."""
     message = body(request, DescribeConfigsRequest)
-    return DescribeConfigsResponse(
-        results=[_describe(request, context, resource) for resource in message.resources]
-    )
+    wanted = {_key(resource) for resource in message.resources}
+    await request.admit(len(wanted) * _RESOURCE_BYTES)
+    return await in_turns(_described(request, context, message))
+
+
+def _described(
+    request: Request, context: Context, message: DescribeConfigsRequest
+) -> Pieces[DescribeConfigsResponse]:
+    # What is named again has the same answer, which is made once.
+    results: dict[_Key, DescribeConfigsResult] = {}
+    response = DescribeConfigsResponse()
+    for resource in message.resources:
+        yield
+        key = _key(resource)
+        if key not in results:
+            results[key] = _describe(request, context, resource)
+        response.results.append(results[key])
+    return response
+
+
+def _key(resource: DescribeConfigsResource) -> _Key:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
 
 
 def _describe(
@@ -57,7 +85,8 @@ def _describe(
         values = _values(context, kind, name)
     except ApiError as error:
         result.error_code, result.error_message = error.code, error.detail
-    keys = resource.configuration_keys  # as in Kafka an empty list asks for all, like null
+    # As in Kafka an empty list asks for all, like null.
+    keys = frozenset(resource.configuration_keys or ())
     result.configs = [
         _shown(request, value) for value in values if not keys or value.name in keys
     ]

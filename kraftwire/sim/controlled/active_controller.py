@@ -16,10 +16,11 @@ from kraftwire.controller.batches import ControllerStep, QueuedStep, decide, enc
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.sessions import Sessions
-from kraftwire.controller.step import VersionedRecord
+from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.controller.versions import ELR_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.pieces import whole
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.control import ControlType, control_key
@@ -80,7 +81,8 @@ class ActiveController:
     def submit(self, decide: ControllerStep) -> Message | ApiError | None:
         """Decide and commit a change; returns its answer, None if the leadership ended before."""
         try:
-            result = decide(self.cluster, self.image.next_offset)
+            made = decide(self.cluster, self.image.next_offset)
+            result = made if isinstance(made, StepResult) else whole(made)
         except ApiError as error:
             return error
         if not self._write(result.records):

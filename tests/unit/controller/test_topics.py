@@ -19,6 +19,7 @@ from kraftwire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from kraftwire.messages.create_partitions_response import CreatePartitionsResponse
 from kraftwire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -159,6 +160,28 @@ def test_a_request_for_too_many_partitions_is_refused_whole() -> None:
     with pytest.raises(ApiError) as caught:
         cluster.create(topic("t", 6000), topic("u", 6000))
     assert caught.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_replicas_count_towards_the_size_of_a_request() -> None:
+    """9,000 partitions of 5,000 replicas took 20 s and a gigabyte (C-TOP-2, C-PART-6)."""
+    cluster = ControlledCluster(brokers=range(1, 21))
+    for wanted in (topic("t", 5_001, 20), assigned(*((n, [*range(1, 21)]) for n in range(5_001)))):
+        with pytest.raises(ApiError) as caught:
+            cluster.create(wanted, validate_only=True)
+        assert caught.value.code == ErrorCode.POLICY_VIOLATION
+    (refused,) = cluster.do(cluster.create(topic("t", 9_000, 5_000))).topics
+    assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    for name in ("a", "b"):
+        cluster.topic(name, [*range(1, 21)])
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=n, count=c, assignments=None) for n, c in
+                (("a", 101), ("b", 4_902))],
+        validate_only=True,
+    )  # fmt: skip
+    answer = create_partitions(cluster.view, request, random=Random(1)).response
+    assert isinstance(answer, CreatePartitionsResponse)
+    codes = [one.error_code for one in answer.results]
+    assert codes == [0, ErrorCode.POLICY_VIOLATION]
 
 
 def test_topics_are_deleted_by_name_or_id_once() -> None:

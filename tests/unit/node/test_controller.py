@@ -23,9 +23,11 @@ from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.node import controller as controller_module
+from kraftwire.node import turns
 from kraftwire.node.admission import CONNECTION
 from kraftwire.node.controller import CHANGES_AT_ONCE, Controller
 from kraftwire.node.metrics import contradiction_sample
+from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
@@ -541,3 +543,41 @@ async def test_a_snapshot_that_contradicts_itself_is_not_led() -> None:
     node.controller.leadership(node.key.id, 2, 10)
     assert "the metadata record at offset 9 contradicts" in node.forbidden[0]
     assert not node.controller.is_active
+
+
+@in_virtual_time
+async def test_a_long_decision_is_made_in_turns_and_ends_with_the_leadership() -> None:
+    """In between the image may have become that of another leader (SEC-WORK)."""
+    done: list[int] = []
+    rounds: list[int] = []
+
+    def decide(_: Cluster, __: int) -> Pieces[StepResult]:
+        for number in range(40):
+            done.append(number)
+            yield
+        return StepResult(BrokerRegistrationResponse())
+
+    async def look() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            rounds.append(len(done))
+
+    async with leader() as node, trio.open_nursery() as nursery:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(turns, "PIECE_SECONDS", 0.0)
+            nursery.start_soon(look)
+            assert isinstance(await node.controller.decide(decide), BrokerRegistrationResponse)
+            assert len(set(rounds)) > 20
+            done.clear()
+
+            async def lose() -> None:
+                while len(done) < 20:
+                    await trio.lowlevel.checkpoint()
+                node.controller.leadership(2, 2, node.raft.end_offset)
+
+            nursery.start_soon(lose)
+            assert await refused(lambda: node.controller.decide(decide)) == (
+                ErrorCode.NOT_CONTROLLER
+            )
+            assert len(done) < 30
+        nursery.cancel_scope.cancel()

@@ -251,6 +251,28 @@ async def test_configurations_of_this_broker_only_are_described() -> None:
     assert values["process.roles"] == "broker,controller"
 
 
+async def test_a_resource_that_is_named_again_is_described_once() -> None:
+    """9,000 times the same topic took 2.4 s and 150 MB of objects (SEC-WORK)."""
+    node = with_brokers(StubNode(), 1)
+    resources = [
+        configs.DescribeConfigsResource(
+            resource_type=2, resource_name=METADATA_TOPIC, configuration_keys=keys
+        )
+        for keys in (None, None, ["retention.ms"], ["retention.ms"])
+    ]
+    admitted = []
+
+    async def admit(size: int) -> None:
+        admitted.append(size)
+
+    request = request_of(DescribeConfigsRequest(resources=resources), 4, admit=admit)
+    first, second, third, fourth = (await answer_of(node, request)).results
+    assert first is second
+    assert third is fourth
+    assert len(first.configs) > len(third.configs)
+    assert len(admitted) == 1
+
+
 async def test_a_clients_describe_quorum_goes_to_the_leader() -> None:
     """Only the leader knows who lags (as Kafka's brokers forward it)."""
     node = StubNode()
