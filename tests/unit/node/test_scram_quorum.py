@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +13,17 @@ from kraftwire.cli import main as cli
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.directories import directories_of
 from kraftwire.node.scram_quorum import users_before_leader
+from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.replica.storage import Storage
+from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.support.mixed_quorum import OURS, Member, MixedQuorum, wait_until
 from tests.support.node_stub import batch_of
@@ -77,6 +84,41 @@ def test_a_quorum_with_users(tmp_path: Path) -> None:
             users_before_leader(node, found, 3)
 
 
+def _shown(port: int, name: str) -> bytes | None:
+    """What a node's first answer shows of a name, without the nonce; None if it ends the login."""
+    first = f"n,,n={name},r=client".encode()
+    handshake = SaslHandshakeRequest(mechanism="SCRAM-SHA-256")
+    requests = (handshake, 1), (SaslAuthenticateRequest(auth_bytes=first), 2)
+    with socket.create_connection(("localhost", port), timeout=30) as connection:
+        for message, version in requests:
+            header = RequestHeader(
+                request_api_key=message.API_KEY, request_api_version=version, client_id=""
+            )
+            connection.sendall(frame(encode_request(header, message)))
+            answer = _received(connection)
+            if answer is None:
+                return None
+    _, found, _ = decode_response(answer, SaslAuthenticateRequest.API_KEY, 2)
+    assert isinstance(found, SaslAuthenticateResponse)
+    return bytes(found.auth_bytes).partition(b",")[2]
+
+
+def _received(connection: socket.socket) -> bytes | None:
+    with connection.makefile("rb") as stream:
+        size = stream.read(4)
+        return stream.read(int.from_bytes(size)) if size else None
+
+
+def _all_shown(quorum: MixedQuorum, name: str) -> set[bytes | None]:
+    """What the members show of a name, once they know the users."""
+
+    def found() -> set[bytes | None]:
+        return {_shown(member.port, name) for member in quorum.members.values()}
+
+    wait_until(lambda: None not in found(), "members that know the users")
+    return found()
+
+
 def _has_user(member: Member) -> bool:
     return member.image().scram.find("node", 1) is not None
 
@@ -106,6 +148,7 @@ def test_a_quorum_that_lost_power(tmp_path: Path) -> None:
         quorum.start()
         wait_until(lambda: all(map(_has_user, quorum.members.values())), "users in all logs")
         mark = quorum.wait_commit(0)
+        shown = {name: _all_shown(quorum, name) for name in ("node", "nobody")}
         for member in quorum.members.values():
             member.kill()
         overrides = ("sasl.mechanism.controller.protocol=SCRAM-SHA-256",)
@@ -118,3 +161,6 @@ def test_a_quorum_that_lost_power(tmp_path: Path) -> None:
             "voters that have followed",
         )
         assert quorum.check_logs_agree() > 0
+        # Nor does anybody learn from three nodes and a restart who exists (SEC-S33).
+        assert {name: _all_shown(quorum, name) for name in shown} == shown
+        assert {len(found) for found in shown.values()} == {1}
