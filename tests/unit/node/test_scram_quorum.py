@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,6 +30,24 @@ from tests.support.node_stub import batch_of
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 USER = UserScramCredentialRecord(name="node", mechanism=1)
+
+# Controllers that know each other by PLAIN and take SCRAM as well, and one user.
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_WHO = 'username="node" password="node-secret"'
+_LISTENER = "listener.name.controller"
+PLAIN_AND_SCRAM = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    f"{_LISTENER}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    f"{_LISTENER}.plain.sasl.jaas.config": f'{_PLAIN} {_WHO} user_node="node-secret";',
+    f"{_LISTENER}.scram-sha-256.sasl.jaas.config": f"{SCRAM} {_WHO};",
+}
+PLAIN_CLIENT = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f"{_PLAIN} {_WHO};",
+}
+USERS = ("--add-scram", "SCRAM-SHA-256=[name=node,password=node-secret]")
 
 
 def config(folder: Path) -> NodeConfig:
@@ -109,11 +127,12 @@ def _received(connection: socket.socket) -> bytes | None:
         return stream.read(int.from_bytes(size)) if size else None
 
 
-def _all_shown(quorum: MixedQuorum, name: str) -> set[bytes | None]:
-    """What the members show of a name, once they know the users."""
+def all_shown(quorum: MixedQuorum, name: str, members: Iterable[int]) -> set[bytes | None]:
+    """What members show of a name, once they know the users."""
+    ports = [quorum.members[number].port for number in members]
 
     def found() -> set[bytes | None]:
-        return {_shown(member.port, name) for member in quorum.members.values()}
+        return {_shown(port, name) for port in ports}
 
     wait_until(lambda: None not in found(), "members that know the users")
     return found()
@@ -126,29 +145,13 @@ def _has_user(member: Member) -> bool:
 @pytest.mark.slow
 def test_a_quorum_that_lost_power(tmp_path: Path) -> None:
     """Nobody knows what is committed then: the users of each log are those of the first logins."""
-    who = 'username="node" password="node-secret"'
-    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    listener = "listener.name.controller"
-    properties = {
-        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        f"{listener}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-        f"{listener}.plain.sasl.jaas.config": f'{plain} {who} user_node="node-secret";',
-        f"{listener}.scram-sha-256.sasl.jaas.config": f"{SCRAM} {who};",
-    }
-    client = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f"{plain} {who};",
-    }
-    users = ("--add-scram", "SCRAM-SHA-256=[name=node,password=node-secret]")
     kinds = dict.fromkeys((1, 2, 3), OURS)
-    options = {"format_options": users, "client": client}
-    with MixedQuorum(tmp_path, kinds, properties, **options) as quorum:
+    options = {"format_options": USERS, "client": PLAIN_CLIENT}
+    with MixedQuorum(tmp_path, kinds, PLAIN_AND_SCRAM, **options) as quorum:
         quorum.start()
         wait_until(lambda: all(map(_has_user, quorum.members.values())), "users in all logs")
         mark = quorum.wait_commit(0)
-        shown = {name: _all_shown(quorum, name) for name in ("node", "nobody")}
+        shown = {name: all_shown(quorum, name, kinds) for name in ("node", "nobody")}
         for member in quorum.members.values():
             member.kill()
         overrides = ("sasl.mechanism.controller.protocol=SCRAM-SHA-256",)
@@ -162,5 +165,5 @@ def test_a_quorum_that_lost_power(tmp_path: Path) -> None:
         )
         assert quorum.check_logs_agree() > 0
         # Nor does anybody learn from three nodes and a restart who exists (SEC-S33).
-        assert {name: _all_shown(quorum, name) for name in shown} == shown
+        assert {name: all_shown(quorum, name, kinds) for name in shown} == shown
         assert {len(found) for found in shown.values()} == {1}
