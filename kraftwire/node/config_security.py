@@ -9,7 +9,7 @@ Source: Kafka's `SecurityConfig`, `JaasContext.loadServerContext`, `AuthorizerUt
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -44,6 +44,9 @@ from kraftwire.security.tokens import TokenSettings
 _AUTHORIZER = "authorizer.class.name"
 _AUTHORIZERS = ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "StandardAuthorizer")
 # These restrict nothing without an authorizer.
+_RULES = "ssl.principal.mapping.rules"
+_BLANK_AT_START = re.compile(r"^\s|\s:|^[^:]*:\s")
+_BLANK_AFTER_COMMA = re.compile(r",\s+[A-Za-z0-9.]+=")
 _OF_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
 _VOTERS = "kraftwire.voter.principals"
 _BUILDER = "principal.builder.class"
@@ -167,7 +170,7 @@ def read_security(settings: Settings, protocols: Mapping[str, str]) -> NodeSecur
         {name: _listener(properties, name, protocol) for name, protocol in secured.items()},
         client if client is not None and client.protocol != PLAINTEXT else None,
         _authorizer(settings, properties),
-        _voter_principals(properties),
+        _voter_principals(settings, properties),
         _tokens(settings),
     )
 
@@ -308,6 +311,7 @@ def _authorizer(settings: Settings, properties: Properties) -> AuthorizerSetting
         super_users = parse_super_users(text)
     except UsageError as error:
         raise properties.error("super.users", str(error)) from None
+    _warn_of_blanks(settings, properties, "super.users", super_users)
     allow = (properties.get("allow.everyone.if.no.acl.found") or "false").lower()
     if allow not in ("true", "false"):
         raise properties.error("allow.everyone.if.no.acl.found", "expected true or false")
@@ -327,7 +331,7 @@ def _tokens(settings: Settings) -> TokenSettings | None:
     )
 
 
-def _voter_principals(properties: Properties) -> dict[int, Principal]:
+def _voter_principals(settings: Settings, properties: Properties) -> dict[int, Principal]:
     """Read ``1:User:CN=a;2:User:CN=b``: who may speak for a voter."""
     found: dict[int, Principal] = {}
     for part in filter(None, map(str.strip, (properties.get(_VOTERS) or "").split(";"))):
@@ -342,7 +346,23 @@ def _voter_principals(properties: Properties) -> dict[int, Principal]:
         except UsageError as error:
             problem = f"expected ID:TYPE:NAME;..., such as 1:User:CN=a, found {part!r}: {error}"
             raise properties.error(_VOTERS, problem) from None
+    _warn_of_blanks(settings, properties, _VOTERS, map(str, found.values()))
     return found
+
+
+def _warn_of_blanks(
+    settings: Settings, properties: Properties, key: str, principals: Iterable[str]
+) -> None:
+    """Warn of principals that nobody can be, above all names of certificates with blanks."""
+    has_rules = any(name.endswith(_RULES) for name in properties.names())
+    for each in sorted(principals):
+        if _BLANK_AT_START.search(each):
+            why = "neither type nor name begins or ends with a blank"
+        elif not has_rules and _BLANK_AFTER_COMMA.search(each):
+            why = "the name of a certificate has no blank after a comma"
+        else:
+            continue
+        settings.warnings.append(f"{properties.place(key)}: {each!r} matches nobody: {why}")
 
 
 def _check_separator(text: str) -> None:

@@ -54,6 +54,10 @@ class _Token:
     start: int
 
 
+_QUOTES = (
+    "a value needs quotes if it begins with a digit, or has other characters than letters, digits, "
+    "'.', '-', '_' and '$'; a '/' outside quotes begins a comment"
+)
 _WORD, _NUMBER, _END = "word", "number", "end of the text"
 _QUOTED, _SINGLE = "quoted text", "text in single quotes"
 
@@ -115,12 +119,15 @@ def _property_entry(tokens: _Tokens) -> JaasEntry:
         around = "an entry has neither quotes nor KafkaClient { } around it"
         raise JaasError(f"expected a flag after the login module; {around}")
     flag = _flag(tokens)
-    options = {}
-    while tokens.peek.kind != ";":
-        key = tokens.text("the name of an option, or ';'")
-        tokens.character("=")
-        options[key] = tokens.text("a value; one that begins with a digit or '.' needs quotes")
-    tokens.character(";")
+    try:
+        options = {}
+        while tokens.peek.kind != ";":
+            key = tokens.text("the name of an option, or ';'")
+            tokens.character("=")
+            options[key] = tokens.text("a value")
+        tokens.character(";")
+    except JaasError as error:
+        raise JaasError(f"{error}; {_QUOTES}") from None
     return JaasEntry(module, flag, options)
 
 

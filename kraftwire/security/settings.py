@@ -93,7 +93,15 @@ class Properties:
         return f"Properties({self.path!r}, {len(self._entries)} keys)"
 
     def of_listener(self, listener: str) -> Properties:
-        """Return the same properties as a listener sees them."""
+        """Return the same properties as a listener sees them.
+
+        Raises: UsageError for keys that name it in capitals, which Kafka passes over.
+        """
+        own = listener.lower()
+        for key in self._entries:
+            name = key.removeprefix("listener.name.").partition(".")[0]
+            if key.startswith("listener.name.") and name.lower() == own != name:
+                raise self.error(key, f"has no effect, as in Kafka: write {own}, in lower case")
         return Properties(self._entries.values(), self.path, listener)
 
     def changed(self, values: Mapping[str, str], origin: str) -> Properties:

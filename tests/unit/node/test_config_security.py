@@ -127,6 +127,11 @@ def test_signed_tokens(tmp_path: Path) -> None:
         ("listener.name.controller.super.users=User:a\n", "no listener has its own: set super.us"),
         (f"{STANDARD}\nsuper.users=a\n", r":8: super.users: 'a' is no principal"),
         (f"{STANDARD}\nallow.everyone.if.no.acl.found=yes\n", "expected true or false"),
+        (
+            # Its mechanisms are not read, and the default one needs what nobody wants.
+            SASL.replace("sasl.enabled", "listener.name.CONTROLLER.sasl.enabled"),
+            r":9: listener.name.CONTROLLER.sasl.enabled.mechanisms: .*: write controller, in low",
+        ),
         ("kraftwire.voter.principals=1\n", "expected ID:TYPE:NAME"),
         ("kraftwire.voter.principals=1:User:a;1:User:b\n", "each id once"),
         ("kraftwire.voter.principals=x:User:a\n", "expected a voter's id"),
@@ -137,6 +142,32 @@ def test_what_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as caught:
         config(tmp_path, text)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["super.users={}", "kraftwire.voter.principals=7:{}"])
+@pytest.mark.parametrize(
+    ("principal", "why"),
+    [
+        ("User: alice", "neither type nor name begins or ends with a blank"),
+        ("User :alice", "neither type nor name begins or ends with a blank"),
+        ("User:CN=a, OU=b", "the name of a certificate has no blank after a comma"),
+        ("User:O=a b,OU=b", ""),
+        ("User:CN=Last\\\\, First,OU=b", ""),
+        ("User:a b", ""),
+    ],
+)
+def test_principals_that_nobody_can_be_are_a_warning(
+    tmp_path: Path, line: str, principal: str, why: str
+) -> None:
+    """The quorum would never start, or an administrator would not be one."""
+    text = f"{STANDARD}\n{line.format(principal)}\n"
+    found = [each for each in config(tmp_path, text).warnings if "matches nobody" in each]
+    key = line.partition("=")[0]
+    wanted = f"{tmp_path}/node.properties:8: {key}: {principal!r} matches nobody: {why}"
+    assert found == ([wanted] if why else [])
+    rules = "listener.name.controller.ssl.principal.mapping.rules=RULE:(.*)/CN=a, OU=b/\n"
+    found = [each for each in config(tmp_path, text + rules).warnings if "matches" in each]
+    assert found == ([wanted] if "type" in why else [])
 
 
 def test_listeners_need_roles(tmp_path: Path) -> None:
@@ -189,7 +220,6 @@ def test_a_node_that_only_looks_secured_says_so(tmp_path: Path, key: str) -> Non
         ("listener.name.controller.ssl.client.aut", "did you mean ssl.client.auth?"),
         ("sasl.enabled.mechanism", "did you mean sasl.enabled.mechanisms?"),
         ("listener.name.controllers.ssl.client.auth", "no listener is named controllers; did you"),
-        ("listener.name.CONTROLLER.ssl.client.auth", "write controller, in lower case"),
         ("listener.name.controller.PLAIN.sasl.jaas.config", "write plain, in lower case"),
         ("listener.name.controller.plian.sasl.jaas.config", "plian is no mechanism"),
     ],

@@ -109,6 +109,15 @@ def test_errors_do_not_quote(text: str) -> None:
     assert "hunter" not in repr(parse_entry(f"{MODULE} required password=hunter2;"))
 
 
+@pytest.mark.parametrize("value", ["1x", "a#b", "a@b", "a/b", "a=b", "-x", "a+b/c==", "!"])
+def test_values_that_need_quotes_are_said_to(value: str) -> None:
+    """Passwords have such characters; with quotes all of them are taken."""
+    with pytest.raises(JaasError, match="a value needs quotes if it begins with a digit, or has"):
+        parse_entry(f"{MODULE} required password={value};")
+    quoted = parse_entry(f'{MODULE} required password="{value}";')
+    assert quoted.options == {"password": value}
+
+
 def test_file() -> None:
     """A file has contexts of entries; a listener's own context counts before the general one."""
     contexts = parse_file(
