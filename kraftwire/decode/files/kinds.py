@@ -28,6 +28,12 @@ _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _SEGMENT_FILE = re.compile(
     r"(\d{20})(?:[_-][\w-]{22})?\.(log|index|timeindex|txnindex|snapshot)", re.ASCII
 )
+# Where tiered storage keeps segments by topic: Aiven's plugin in topic-ID/PARTITION, the one that
+# comes with Kafka's tests in topic-PARTITION-ID. Source: `ObjectKeyFactory` of the first,
+# `RemoteTopicPartitionDirectory` of the second.
+_TIERED_FILE = re.compile(r"\d{20}-[\w-]{22}\.", re.ASCII)
+_TIERED_FOLDERS = re.compile(r"(?s:(.+))-([\w-]{22})/(\d+)", re.ASCII)
+_TIERED_FOLDER = re.compile(r"(?s:(.+))-(\d+)-([\w-]{22})", re.ASCII)
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _PARTITION = re.compile(
     r"(.+)-(\d+)(?:\.[0-9a-fA-F]{32}-(delete|future|stray))?", re.ASCII | re.DOTALL
@@ -63,12 +69,14 @@ class FileName:
 class Partition:
     """Topic and partition index that a folder's name stands for.
 
-    `state` is the suffix, a key of `UNSERVED`, of a folder that the broker does not serve.
+    `state` is the suffix, a key of `UNSERVED`, of a folder that the broker does not serve;
+    `topic_id` is the topic's id where the name has it.
     """
 
     topic: str
     index: int
     state: str = ""
+    topic_id: str = ""
 
 
 def parse_file_name(name: str) -> FileName:
@@ -89,7 +97,13 @@ def parse_file_name(name: str) -> FileName:
 
 def partition_of(path: Path) -> Partition | None:
     """The partition that a file belongs to by the name of its folder, or None."""
-    return parse_folder_name(path.absolute().parent.name)
+    folder = path.absolute().parent
+    if _TIERED_FILE.match(path.name):
+        if match := _TIERED_FOLDERS.fullmatch(f"{folder.parent.name}/{folder.name}"):
+            return Partition(match[1], int(match[3]), topic_id=match[2])
+        if match := _TIERED_FOLDER.fullmatch(folder.name):
+            return Partition(match[1], int(match[2]), topic_id=match[3])
+    return parse_folder_name(folder.name)
 
 
 def parse_folder_name(name: str) -> Partition | None:

@@ -138,7 +138,7 @@ def place_of(source: ByteSource, file: str) -> Place:
         return Place(file, kind, METADATA_TOPIC, _METADATA_ID, 0, "metadata")
     if found is None:
         return Place(file, "log", None, None, None, None)
-    topic_id = _topic_id(path.absolute().parent / "partition.metadata")
+    topic_id = found.topic_id or _topic_id(path.absolute().parent / "partition.metadata")
     if topic_id is None and found.topic == METADATA_TOPIC:
         topic_id = _METADATA_ID
     family = family_of_topic(found.topic)

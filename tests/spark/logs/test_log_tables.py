@@ -47,6 +47,19 @@ def test_a_file_of_another_tool_is_named_with_the_way_out(tmp_path: Path) -> Non
         assert_conserved(tables, len(head))
 
 
+def test_a_segment_of_tiered_storage_keeps_its_topic(tmp_path: Path) -> None:
+    """The name of the object has the topic's id as well."""
+    folder = tmp_path / "orders-MWJ6FHTfRYy67jzwZdeqSQ" / "3"
+    path = folder / f"{'0' * 20}-tqimKeZwStOEOwRzT3L5oQ.log"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((GOLDEN / "broker/tombs-0/00000000000000000000.log").read_bytes())
+    found = {
+        (row["topic"], row["topic_id"], row["partition"])
+        for row in rows(decode_tables(path)["batches"])
+    }
+    assert found == {("orders", "MWJ6FHTfRYy67jzwZdeqSQ", 3)}
+
+
 def assert_conserved(tables: dict[str, Any], size: int) -> None:
     """Every byte of the file is counted once, and the sums are those of the rows."""
     (file,) = rows(tables["files"])

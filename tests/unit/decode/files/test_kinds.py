@@ -27,7 +27,9 @@ from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import UnservedFolders, walk
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.errors import StorageError
+from tests.support.captures import decode
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 SEGMENT = GOLDEN / "broker/tombs-0/00000000000000000000.log"
@@ -74,6 +76,42 @@ def test_a_file_name_tells_kind_offset_and_state(
 def test_a_folder_name_tells_the_partition(folder: str, partition: Partition | None) -> None:
     """The topic decides how records are decoded, even in a folder that is being deleted."""
     assert partition_of(Path("/logs") / folder / "x.log") == partition
+
+
+_SEGMENT_NAME = "00000000000000001234-tqimKeZwStOEOwRzT3L5oQ"
+
+
+@pytest.mark.parametrize(
+    ("path", "partition"),
+    [
+        ("b/a-b-MWJ6FHTfRYy67jzwZdeqSQ/7", Partition("a-b", 7, topic_id="MWJ6FHTfRYy67jzwZdeqSQ")),
+        ("b/t-5fEBmixCR5-dMntYSLIr-g/0", Partition("t", 0, topic_id="5fEBmixCR5-dMntYSLIr-g")),
+        ("a-b-3-5fEBmixCR5-dMntYSLIr-4", Partition("a-b", 3, topic_id="5fEBmixCR5-dMntYSLIr-4")),
+        ("b/a-b-12", Partition("a-b", 12)),
+        ("b/MWJ6FHTfRYy67jzwZdeqSQ/7", None),
+        ("remote-log-index-cache", None),
+    ],
+)
+def test_the_name_of_an_object_in_tiered_storage_tells_its_partition(
+    path: str, partition: Partition | None
+) -> None:
+    """Topic, topic id, partition and offset, as plugins arrange them."""
+    for suffix in ("log", "timeindex", "log.zst"):
+        assert partition_of(Path("/store") / path / f"{_SEGMENT_NAME}.{suffix}") == partition
+    assert parse_file_name(f"{_SEGMENT_NAME}.log").base_offset == 1234
+
+
+def test_a_segment_of_tiered_storage_keeps_its_topic(tmp_path: Path) -> None:
+    """Its records are read as those of its topic, and a filter by topic finds it."""
+    folder = tmp_path / "__consumer_offsets-MWJ6FHTfRYy67jzwZdeqSQ" / "1"
+    folder.mkdir(parents=True)
+    (source,) = (GOLDEN / "broker" / "__consumer_offsets-1").glob("*.log")
+    data = source.read_bytes()
+    (folder / f"{'0' * 20}-tqimKeZwStOEOwRzT3L5oQ.log").write_bytes(data)
+    wanted = FilterOptions(topic=("__consumer_offsets",), partition=("1",))
+    lines = decode(tmp_path, options=wanted).lines
+    assert lines
+    assert any(each["decoded"] for line in lines for each in line["records"])
 
 
 def test_folders_that_no_broker_serves_are_left_out_and_counted(tmp_path: Path) -> None:
