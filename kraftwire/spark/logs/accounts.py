@@ -93,6 +93,7 @@ def file_row(
     """Return the row of `files`; None as accounts stands for a kind of file without batches."""
     row: dict[str, Any] = dict.fromkeys(TABLES["files"].arrow.names, 0)
     row |= {"file": file, "kind": kind, "size": size, "cluster": cluster, "state": state}
+    row |= {"recording": None, "recorded": None}  # of captures
     if accounts is None:
         row["other_bytes"] = size
     else:
