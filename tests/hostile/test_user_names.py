@@ -23,6 +23,7 @@ from kraftwire.messages.describe_configs_request import (
     DescribeConfigsResource,
 )
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
@@ -50,7 +51,7 @@ from tests.support.node_stub import (
     raw_batch,
     request_of,
 )
-from tests.unit.node.test_logins import PROPERTIES
+from tests.unit.node.test_logins import PROPERTIES, TOKEN
 
 LEVEL = (FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
 KNOWN = ("alice", "bob", "carol")
@@ -73,9 +74,9 @@ class Node(NamedTuple):
 
 
 def config_of(folder: Path) -> Any:
-    """That of a controller whose clients log in by SCRAM."""
+    """That of a controller whose clients log in by SCRAM, also with delegation tokens."""
     path = folder / "node.properties"
-    path.write_text(PROPERTIES)
+    path.write_text(PROPERTIES + "delegation.token.secret.key=secret\n")
     return load(str(path))
 
 
@@ -170,9 +171,9 @@ def token_of(step: Step) -> bytes:
     return answer.auth_bytes
 
 
-def shown(node: Node, name: str) -> Shown:
+def shown(node: Node, name: str, more: str = "") -> Shown:
     """What a node shows of a name."""
-    _, step = begun(node, f"n,,n={name},r=client".encode())
+    _, step = begun(node, f"n,,n={name},r=client{more}".encode())
     match = _FIRST.fullmatch(token_of(step))
     assert match is not None, step
     return Shown(base64.b64decode(match[2]), int(match[3]))
@@ -259,6 +260,20 @@ async def test_names_look_alike_to_a_whole_login(
             _, step = begun(nodes[0], bad.format(name).encode())
             results[-1].append((step.reply, step.end, step.problem))
     assert results[0] == results[1]
+
+
+@in_virtual_time
+async def test_a_token_looks_the_same_before_and_after_its_life(tmp_path: Path) -> None:
+    """On each node, and not like a user of that name."""
+    config = config_of(tmp_path)
+    nodes = await cluster(config, user("alice", ",iterations=8192"))
+    before = shown(nodes[0], "an-id", ",tokenauth=true")
+    assert before.iterations == 4096
+    commit(nodes, TOKEN)
+    for node in (*nodes, restarted(config, nodes[0])):
+        assert shown(node, "an-id", ",tokenauth=true") == before
+    commit(nodes, RemoveDelegationTokenRecord(token_id="an-id"))
+    assert shown(nodes[1], "an-id", ",tokenauth=true") == before != shown(nodes[1], "an-id")
 
 
 @in_virtual_time
