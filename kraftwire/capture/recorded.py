@@ -18,6 +18,9 @@ PAUSE_NS = 750_000_000
 # of controller.quorum.fetch.timeout.ms, in which all wait for a leader that was stopped.
 HOLE_S = 4.0
 
+# Clients may have nothing to say for longer than the nodes of a quorum.
+REST_S = 30.0
+
 # With more, pauses that are too short to matter much are forgotten, the shortest first.
 STRETCHES_MAX = 10_000
 # Further pairs count as not recorded.
@@ -178,10 +181,12 @@ class Recordings:
         starts = [start, *(stop for _, stop in pauses)]
         return max(at - begin for begin, (at, _) in zip(starts, pauses, strict=False))
 
-    def holes(self, start: float, end: float) -> list[TimeSpan]:
+    def holes(self, start: float, end: float, least: float = HOLE_S) -> list[TimeSpan]:
         """Return the parts of a time that are not recorded: pauses too long to be waited through.
         """
-        return [each for each in self.pauses(start, end) if each[1] - each[0] > HOLE_S]
+        if end - start <= least:
+            return []
+        return [each for each in self.pauses(start, end) if each[1] - each[0] > least]
 
     def until(self, time: float, end: float, pair: HostPair | None = None) -> float:
         """Return how far recordings that run at a time reach without a hole, at most to an end."""

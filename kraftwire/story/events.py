@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from kraftwire.capture.recorded import TimeSpan
+from kraftwire.decode.text import duration_text
 
 # Stories of groups, transactions and topics keep this many events and count the rest. An event with
 # its texts takes up to a kilobyte.
@@ -42,6 +46,19 @@ class Events:
         # Subject and member -> remarks since its last event of another kind, which may repeat.
         self._repeatable: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
         self.overflow = 0
+        self.not_recorded: list[TimeSpan] = []
+
+    def note_holes(self, holes: Iterable[TimeSpan]) -> None:
+        """Add the times of which nothing was recorded, each an event without a subject."""
+        for start, end in holes:
+            self.not_recorded.append((start, end))
+            text = f"nothing is recorded for {duration_text(end - start)}"
+            details = {"until": end, "seconds": end - start}
+            self.add(Event(start, "not-recorded", "", text, details=details))
+
+    def seconds(self, start: float, end: float) -> float:
+        """Return how much of a time was recorded."""
+        return max(0.0, end - start - sum(last - first for first, last in self.not_recorded))
 
     def add(self, event: Event) -> None:
         """Add an event; a repeated refusal or remark is folded into the earlier one."""

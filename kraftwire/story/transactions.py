@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kraftwire.capture.recorded import REST_S, Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.protocol.error_codes import error_name
@@ -25,8 +26,9 @@ class Transaction:
     """A transaction.
 
     It begins with the first request that belongs to it, and ends with the answer to EndTxn, or with
-    the markers of a coordinator that aborts it by itself. The number of `partitions` that are kept
-    is limited. Units: times in seconds since the epoch, `size` bytes of batches.
+    the markers of a coordinator that aborts it by itself. If neither was recorded, it was open
+    `until` then, None for the end of the story. The number of `partitions` that are kept is
+    limited. Units: times in seconds since the epoch, `size` bytes of batches.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Transaction:
     start: float
     client: str = ""
     end: float | None = None
+    until: float | None = None
     ending: Ending = "open"
     partitions: set[tuple[str, int]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
@@ -44,7 +47,8 @@ class Transaction:
 
     def seconds(self, now: float) -> float:
         """Return how long it took, or how long it has been open, in seconds."""
-        return max(0.0, (now if self.end is None else self.end) - self.start)
+        until = now if self.until is None else self.until
+        return max(0.0, (until if self.end is None else self.end) - self.start)
 
 
 @dataclass(slots=True)
@@ -88,8 +92,12 @@ class TransactionStory:
     Order: requests and responses as they come, then `finish` once.
     """
 
-    def __init__(self, names: TopicNames) -> None:
+    def __init__(self, names: TopicNames, recordings: Recordings | None = None) -> None:
+        """Begin a story. `recordings` are those of the exchanges, and grow while these come."""
         self.events = Events()
+        self._recordings = recordings or Recordings()
+        # The time of the latest request or response.
+        self._latest = 0.0
         self.ids: dict[str, TransactionalId] = {}
         self.transactions: list[Transaction] = []
         self.overflow = 0
@@ -101,6 +109,7 @@ class TransactionStory:
 
     def on_request(self, exchange: ObservedExchange) -> None:
         """Add a request."""
+        self._pass_to(exchange.request_time)
         if exchange.api == "EndTxn":
             known = self._known(exchange.request.transactional_id)
             if known is not None and known.current is not None:
@@ -108,6 +117,7 @@ class TransactionStory:
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response."""
+        self._pass_to(exchange.response_time)
         if exchange.request is not None:
             _READERS[exchange.api](self, exchange)
 
@@ -303,13 +313,7 @@ class TransactionStory:
     def finish(self) -> None:
         """Report commits that are not reported yet, and transactions that are open at the end."""
         for known in self.ids.values():
-            self._flush(known)
-            if known.current is not None:
-                current = known.current
-                text = with_remarks("leaves a transaction open", _content(current))
-                self._add_event(known, current.start, "open", text, {})
-                known.ended["open"] += 1
-                self.transactions.append(current)
+            self._leave_open(known, None)
 
     # -- events --------------------------------------------------------------------------------
 
@@ -318,6 +322,26 @@ class TransactionStory:
         known.commits = [*known.commits[:1], current]
         known.commit_count += 1
         known.commit_end = current.end or 0.0
+
+    def _pass_to(self, time: float) -> None:
+        """Let time pass: how transactions ended while nothing was recorded is not known."""
+        if self._latest and self._recordings.holes(self._latest, time, REST_S):
+            for known in self.ids.values():
+                self._leave_open(known, self._latest)
+        self._latest = max(self._latest, time)
+
+    def _leave_open(self, known: TransactionalId, until: float | None) -> None:
+        """Report a transaction whose end is not recorded, and which was recorded until a time."""
+        self._flush(known)
+        current, known.current = known.current, None
+        if current is None:
+            return
+        current.until = until
+        text = with_remarks("has a transaction open when the recording ends", _content(current))
+        self._add_event(known, current.start, "open", text, {})
+        known.ended["open"] += 1
+        if until is None or len(self.transactions) < TRANSACTIONS_MAX:
+            self.transactions.append(current)
 
     def _flush(self, known: TransactionalId) -> None:
         """Report the commits gathered so far."""

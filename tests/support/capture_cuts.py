@@ -27,30 +27,30 @@ _SECOND_NS = 1_000_000_000
 Packets = Sequence[tuple[int, bytes]]
 
 
-_WHOLE = ROOT / "tests" / "golden" / "captures" / "kraft_quorum.pcapng.xz"
+QUORUM, GROUPS = "kraft_quorum.pcapng.xz", "groups.pcapng.xz"
 
 
 @cache
-def packets() -> Packets:
-    """The packets of the golden recording of a quorum."""
-    with CaptureSource(_WHOLE) as source:
+def packets(name: str = QUORUM) -> Packets:
+    """The packets of a golden capture, by default the recording of a quorum."""
+    with CaptureSource(ROOT / "tests" / "golden" / "captures" / name) as source:
         return [
             (p.time_ns, bytes(p.data[p.start : p.start + p.captured]))
             for p in read_packets(source, Health())
         ]
 
 
-def part(start: float, end: float, *, shift: float = 0.0) -> Packets:
+def part(start: float, end: float, *, shift: float = 0.0, of: str = QUORUM) -> Packets:
     """The packets of a time, in seconds since the first packet, with their times shifted."""
-    whole = packets()
+    whole = packets(of)
     first, last = (whole[0][0] + round(each * _SECOND_NS) for each in (start, end))
     moved = round(shift * _SECOND_NS)
     return [(time + moved, data) for time, data in whole if first <= time < last]
 
 
 def without(whole: Packets, start: float, end: float) -> Packets:
-    """Packets without those of a time, in seconds since the first of all."""
-    first, last = (packets()[0][0] + round(each * _SECOND_NS) for each in (start, end))
+    """Packets without those of a time, in seconds since the first of them."""
+    first, last = (whole[0][0] + round(each * _SECOND_NS) for each in (start, end))
     return [each for each in whole if not first <= each[0] < last]
 
 

@@ -17,6 +17,7 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
+    spans_to_json,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
@@ -41,7 +42,7 @@ def write_groups(story: GroupStory, start: float, end: float, stream: TextIO) ->
     if not groups:
         write_lines(stream, ["Groups: none was seen"])
         return
-    head = head_line("Groups", start, end, is_coloured=is_coloured)
+    head = head_line("Groups", start, end, story.events, is_coloured=is_coloured)
     write_lines(stream, [f"{head}; {count_text(len(groups), 'group')}", ""])
     events = event_lines(
         story.events.in_order(), start, width=width, overflow=story.events.overflow,
@@ -169,6 +170,7 @@ def groups_to_json(story: GroupStory, start: float, end: float) -> dict[str, Any
     return {
         "start": start,
         "end": end,
+        "notRecorded": spans_to_json(story.events.not_recorded),
         "events": events_to_json(story.events, subject="group", who="member", number="generation"),
         "eventOverflow": story.events.overflow,
         "groups": [
@@ -251,7 +253,7 @@ class GroupsWriter(StoryWriter):
     def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics)
-        self.story = GroupStory(topics)
+        self.story = GroupStory(topics, self.recordings)
 
     def on_request(self, exchange: ObservedExchange) -> None:
         """Pass a request to the story."""
@@ -307,9 +309,14 @@ class GroupsWriter(StoryWriter):
             except ValueError:
                 return
 
+    def _finish(self) -> None:
+        self.story.events.note_holes(self.holes)
+        self.story.groups.leave_unrecorded(self.holes)
+        self.story.finish()
+
     def write(self, stream: TextIO) -> None:
         """Write the story as text."""
-        self.story.finish()
+        self._finish()
         write_groups(self.story, self.start or self.end, self.end, stream)
 
 
@@ -318,5 +325,5 @@ class GroupsJsonWriter(GroupsWriter):
 
     def write(self, stream: TextIO) -> None:
         """Write the story as JSON."""
-        self.story.finish()
+        self._finish()
         write_json(stream, lambda: groups_to_json(self.story, self.start or self.end, self.end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.capture.recorded import TimeSpan
+from kraftwire.inspect.stories.text import spans_to_json
 from kraftwire.story.raft.model import (
     LEADS,
     NOT_RECORDED,
@@ -41,12 +41,8 @@ def story_to_json(story: Story) -> dict[str, Any]:
             "needed": story.majority.needed,
         },
         "unownedDirectories": story.unowned,
-        "notRecorded": [_span(each) for each in story.not_recorded],
+        "notRecorded": spans_to_json(story.not_recorded),
     }
-
-
-def _span(span: TimeSpan) -> dict[str, float]:
-    return {"from": span[0], "to": span[1]}
 
 
 def _directory(each: ReplicaFiles) -> dict[str, Any]:
@@ -118,7 +114,7 @@ def _leader(each: LeaderOfEpoch) -> dict[str, Any]:
         "sources": each.sources,
         "begins": each.begins or None,
         "notBefore": each.not_before,
-        "leaderless": each.leaderless and _span(each.leaderless),
+        "leaderless": next(iter(spans_to_json(filter(None, [each.leaderless]))), None),
         "voters": each.voters,
         "grantingVoters": each.granting,
         "resigned": each.resigned,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.text import BOLD, count_text, duration_text, moment_text, paint, utc_text
 from kraftwire.inspect.tables import wants_colour
 from kraftwire.printable import printable, printable_lines
@@ -21,9 +22,13 @@ def write_lines(stream: TextIO, lines: Sequence[str]) -> None:
     stream.write(printable_lines(lines, is_painted=wants_colour(stream)))
 
 
-def head_line(title: str, start: float, end: float, *, is_coloured: bool) -> str:
+def head_line(
+    title: str, start: float, end: float, events: Events, *, is_coloured: bool
+) -> str:
     """Return the first line: the title, the duration of the story, and its beginning."""
     span = duration_text(max(0.0, end - start))
+    if events.not_recorded:
+        span += f", of which {duration_text(events.seconds(start, end))} are recorded,"
     head = paint(title, BOLD, is_wanted=is_coloured)
     return f"{head}: {span} from {utc_text(round(start * 1000))}"
 
@@ -79,6 +84,11 @@ def _row(event: Event, start: float, end: float) -> tuple[str, str, str]:
     cells = (moment_text(event.time, start, end), event.subject, text)
     time, subject, text = map(printable, cells)
     return time, subject, text
+
+
+def spans_to_json(spans: Iterable[TimeSpan]) -> list[dict[str, float]]:
+    """Return times as JSON objects."""
+    return [{"from": start, "to": end} for start, end in spans]
 
 
 def events_to_json(events: Events, *, subject: str, who: str, number: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
+    spans_to_json,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
@@ -29,7 +30,7 @@ def write_topics(story: TopicStory, start: float, end: float, stream: TextIO) ->
     if not story.topics:
         write_lines(stream, ["Topics: none was seen"])
         return
-    head = head_line("Topics", start, end, is_coloured=is_coloured)
+    head = head_line("Topics", start, end, story.events, is_coloured=is_coloured)
     write_lines(stream, [f"{head}; {count_text(len(story.topics), 'topic')}", ""])
     events = event_lines(
         story.events.in_order(), start, width=width, overflow=story.events.overflow,
@@ -41,7 +42,7 @@ def write_topics(story: TopicStory, start: float, end: float, stream: TextIO) ->
         story.topics.values(),
         key=lambda each: (-(each.produced_size + each.fetched_size), each.name),
     )
-    seconds = max(end - start, 0.0)
+    seconds = story.events.seconds(start, end)
     for table in (_traffic(topics, seconds), _clients(topics), _partitions(topics)):
         if table.rows:
             write_table(table, stream, width, rows_max=_ROWS_MAX)
@@ -119,6 +120,7 @@ def topics_to_json(story: TopicStory, start: float, end: float) -> dict[str, Any
     return {
         "start": start,
         "end": end,
+        "notRecorded": spans_to_json(story.events.not_recorded),
         "events": events_to_json(story.events, subject="topic", who="member", number="epoch"),
         "eventOverflow": story.events.overflow,
         "topics": [_topic(each) for each in story.topics.values()],
@@ -178,6 +180,7 @@ class TopicsWriter(StoryWriter):
 
     def write(self, stream: TextIO) -> None:
         """Write the story as text."""
+        self.story.events.note_holes(self.holes)
         write_topics(self.story, self.start or self.end, self.end, stream)
 
 
@@ -186,5 +189,6 @@ class TopicsJsonWriter(TopicsWriter):
 
     def write(self, stream: TextIO) -> None:
         """Write the story as JSON."""
+        self.story.events.note_holes(self.holes)
         start = self.start or self.end
         write_json(stream, lambda: topics_to_json(self.story, start, self.end))

@@ -18,6 +18,7 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
+    spans_to_json,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
@@ -35,7 +36,7 @@ def write_transactions(story: TransactionStory, start: float, end: float, stream
     if not story.ids:
         write_lines(stream, ["Transactions: none was seen"])
         return
-    head = head_line("Transactions", start, end, is_coloured=is_coloured)
+    head = head_line("Transactions", start, end, story.events, is_coloured=is_coloured)
     write_lines(stream, [f"{head}; {count_text(len(story.ids), 'transactional id')}", ""])
     events = event_lines(
         story.events.in_order(), start, width=width, overflow=story.events.overflow,
@@ -100,6 +101,7 @@ def transactions_to_json(story: TransactionStory, start: float, end: float) -> d
     return {
         "start": start,
         "end": end,
+        "notRecorded": spans_to_json(story.events.not_recorded),
         "events": events_to_json(
             story.events, subject="transactionalId", who="client", number="producerEpoch"
         ),
@@ -131,6 +133,7 @@ def _transaction(each: Transaction, end: float) -> dict[str, Any]:
         "client": each.client or None,
         "start": each.start,
         "end": each.end,
+        "until": end if each.end is None and each.until is None else each.until,
         "seconds": each.seconds(end),
         "ending": each.ending,
         "partitions": [
@@ -151,7 +154,7 @@ class TransactionsWriter(StoryWriter):
     def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics)
-        self.story = TransactionStory(topics)
+        self.story = TransactionStory(topics, self.recordings)
 
     def on_request(self, exchange: ObservedExchange) -> None:
         """Pass a request to the story."""
@@ -163,6 +166,7 @@ class TransactionsWriter(StoryWriter):
 
     def write(self, stream: TextIO) -> None:
         """Write the story as text."""
+        self.story.events.note_holes(self.holes)
         self.story.finish()
         write_transactions(self.story, self.start or self.end, self.end, stream)
 
@@ -172,6 +176,7 @@ class TransactionsJsonWriter(TransactionsWriter):
 
     def write(self, stream: TextIO) -> None:
         """Write the story as JSON."""
+        self.story.events.note_holes(self.holes)
         self.story.finish()
         start = self.start or self.end
         write_json(stream, lambda: transactions_to_json(self.story, start, self.end))

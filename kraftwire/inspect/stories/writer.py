@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, TextIO
 
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.sinks import ExchangeSink
@@ -41,6 +43,9 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         self._topics = topics
         self.start: float | None = None
         self.end = 0.0
+        self.recordings = Recordings()
+        # The times of the first and the last frame.
+        self._frames: TimeSpan | None = None
 
     # -- for subclasses ------------------------------------------------------------------------
 
@@ -58,6 +63,15 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
     def write(self, stream: TextIO) -> None:
         """Write the story."""
         raise NotImplementedError
+
+    @property
+    def holes(self) -> list[TimeSpan]:
+        """The times between frames of which nothing was recorded."""
+        return self.recordings.holes(*self._frames, REST_S) if self._frames else []
+
+    def begin_capture(self, health: Health) -> None:
+        """Learn what a capture records."""
+        self.recordings.add(health.recorded)
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -90,7 +104,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
             body = None if api is None else response_inside(body, api)
         if exchange is None or body is None:
             return
-        self.note_time(frame.time)
+        self._note_frame(frame)
         exchange.response_time, exchange.response = frame.time, body
         self.on_response(exchange)
 
@@ -110,7 +124,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         self._stream.flush()
 
     def _observed(self, frame: Frame) -> ObservedExchange | None:
-        self.note_time(frame.time)
+        self._note_frame(frame)
         name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
         if name not in self.apis and not (name == _ENVELOPE and self.forwarded):
             return None
@@ -129,6 +143,12 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
             return None, None
         name, client = API_NAMES[inside.api[0]], inside.client_id or ""
         return replace(exchange, api=name, client_id=client, inner_api=inside.api), inside.body
+
+    def _note_frame(self, frame: Frame) -> None:
+        self.recordings.note_frame(frame.time, frame.connection)
+        self.note_time(frame.time)
+        first, last = self._frames or (frame.time, frame.time)
+        self._frames = min(first, frame.time), max(last, frame.time)
 
     def note_time(self, time: float) -> None:
         """Extend the time span of the story to a time. Units: seconds since the epoch."""

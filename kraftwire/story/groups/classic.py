@@ -72,7 +72,7 @@ class ClassicGroups:
         leader = group.members.get(response.leader)
         generation.leader = leader.label if leader else response.leader
         generation.members.add(response.member_id)
-        generation.end = max(generation.end, exchange.response_time)
+        self._groups.extend(generation, exchange.response_time)
         member.number = response.generation_id
         if response.members:
             self._miss(group, {each.member_id for each in response.members}, generation)
@@ -115,7 +115,7 @@ class ClassicGroups:
             return
         generation = _known(group, request.generation_id)
         if generation is not None:
-            generation.end = max(generation.end, exchange.response_time)
+            self._groups.extend(generation, exchange.response_time)
         if member is None:
             return
         assignment = of_consumer_protocol(response.assignment)
@@ -181,11 +181,13 @@ class ClassicGroups:
         if found is not None:
             # A member that joins while others already have their answers is a reason as well.
             late = self._begun.pop(group.id, None)
-            if late is not None:
+            if late is not None and self._groups.is_together(found.end, late.start):
                 found.reasons += late.reasons
                 found.start = min(found.start, late.start)
             return found
-        begun = self._begun.pop(group.id, None) or _Rebalance(exchange.request_time)
+        begun = self._begun.pop(group.id, None)
+        if begun is None or not self._groups.is_together(begun.start, exchange.response_time):
+            begun = _Rebalance(exchange.request_time)
         generation = Generation(
             number, begun.start, exchange.response_time, exchange.response_time, begun.reasons
         )

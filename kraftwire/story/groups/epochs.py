@@ -36,6 +36,8 @@ _JOINS, _LEAVES, _PAUSES = 0, -1, -2
 # A member that has been silent for this many of its heartbeat intervals is taken to be gone when
 # the group moves to another epoch.
 _INTERVALS = 2.5
+# If nobody at all is heard for this many intervals, that is a pause of the recording.
+_UNHEARD = 1.2
 _MS = 1000
 
 
@@ -129,7 +131,11 @@ class HeartbeatGroups:
             self._before[group.id] = epoch
         known = self._before.get(group.id, -1) if latest is None else latest.number
         if epoch > known:
-            reasons = self._reasons.pop(group.id, [])
+            reasons = [
+                each
+                for each in self._reasons.pop(group.id, [])
+                if self._groups.is_together(each[0], exchange.request_time)
+            ]
             start = min((time for time, _ in reasons), default=exchange.request_time)
             texts = [text for _, text in reasons]
             latest = Generation(epoch, start, exchange.response_time, exchange.response_time, texts)
@@ -138,15 +144,26 @@ class HeartbeatGroups:
         is_here = latest is not None and epoch == latest.number
         if latest is not None and is_here and member.id not in latest.members:
             latest.members.add(member.id)
-            latest.end = max(latest.end, exchange.response_time)
+            self._groups.extend(latest, exchange.response_time)
 
     def _miss(self, group: Group, generation: Generation, now: float) -> None:
         """Mark members as gone that have been silent for too long."""
         for each in group.present:
-            if each.interval and now - each.last_seen > _INTERVALS * each.interval:
+            if each.interval and self._is_silent(each, now):
                 if len(generation.reasons) < REASONS_MAX:
                     generation.reasons.append(f"{each.label} is missing")
                 self._groups.vanish(group, each, now)
+
+    def _is_silent(self, member: Member, now: float) -> bool:
+        """Return whether a member was not heard for too long, all of which was recorded.
+
+        After a pause in which nobody was heard, the next frames of a connection may not be found.
+        """
+        if now - member.last_seen <= _INTERVALS * member.interval:
+            return False
+        recordings = self._groups.recordings
+        pauses = [] if recordings.is_empty else recordings.pauses(member.last_seen, now)
+        return all(end - start <= _UNHEARD * member.interval for start, end in pauses)
 
     def _assign(self, group: Group, member: Member, exchange: ObservedExchange) -> None:
         response = exchange.response
@@ -158,7 +175,7 @@ class HeartbeatGroups:
         member.assignment = found
         for generation in group.generations[-1:]:
             if member.number >= generation.number - 1:
-                generation.end = max(generation.end, exchange.response_time)
+                self._groups.extend(generation, exchange.response_time)
         text = f"is assigned {assigned(found, is_tasks=is_streams)}"
         time = exchange.response_time
         self._groups.add_event(group, member, time, "assign", text, assignment=found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
+from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.text import duration_text, listed, with_remarks
 from kraftwire.story.events import Event, Events
 from kraftwire.story.groups.model import Generation, Group, Kind, Member
@@ -27,7 +29,10 @@ REASONS_MAX = 16
 class Groups:
     """Gathers all groups, and the events of their members."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, recordings: Recordings) -> None:
+        self.recordings = recordings
+        # The times of the first and the last record of a coordinator's log.
+        self._logged = math.inf, -math.inf
         self.by_id: dict[str, Group] = {}
         self.events = events
         self.overflow = 0
@@ -123,10 +128,36 @@ class Groups:
         self._end(member, time, why)
         self.add_event(group, member, time, "leave", text, reason=why)
 
+    def note_logged(self, time: float) -> None:
+        """Note that a coordinator's log has a record of a time."""
+        first, last = self._logged
+        self._logged = min(first, time), max(last, time)
+
+    def is_together(self, start: float, end: float) -> bool:
+        """Whether what happened at two times may belong together: it was recorded between them."""
+        is_logged = self._logged[0] <= start and end <= self._logged[1]
+        if is_logged or self.recordings.is_empty:
+            return True
+        return not self.recordings.holes(start, end, REST_S)
+
+    def leave_unrecorded(self, holes: Sequence[TimeSpan]) -> None:
+        """End members that were not heard after a time that is not recorded. Order: at the end."""
+        for member in (each for group in self.by_id.values() for each in group.present):
+            after = [start for start, _ in holes if start >= member.last_seen]
+            if after:
+                self._end(member, after[0], "not recorded after that")
+
+    def extend(self, generation: Generation, time: float) -> None:
+        """Note that a generation was still forming at a time."""
+        if time > generation.end and self.is_together(generation.end, time):
+            generation.end = time
+
     def vanish(self, group: Group, member: Member, time: float) -> None:
         """Note that a member is gone, although it has not left."""
         silence = duration_text(max(0.0, time - member.last_seen))
         remarks = [f"last heard {silence} before"]
+        if not self.is_together(member.last_seen, time):
+            remarks.append("not all of it is recorded")
         ended = self._endings.get(member.connection)
         if ended is not None and ended <= time:
             remarks.append(f"its connection ended {duration_text(time - ended)} before")

@@ -93,8 +93,9 @@ class Offsets:
     """The offsets that a group has committed for a partition.
 
     `committed` is None until a commit or an OffsetFetch has shown it; a share group has also `done`
-    that number of records after it. `lag_max` is the largest lag, by the end of the partition as
-    far as it was known, at `lag_max_time`.
+    that number of records after it, as `time` shows. It `is_old` if nothing was recorded between
+    that and when the end of the partition was seen last. `lag_max` is the largest lag, by the end
+    of the partition as far as it was known, at `lag_max_time`.
     """
 
     committed: int | None = None
@@ -103,10 +104,12 @@ class Offsets:
     lag_max: int | None = None
     lag_max_time: float = 0.0
     client: str = ""
+    time: float = 0.0
+    is_old: bool = False
 
     def lag(self, end: int | None) -> int | None:
         """Return the number of records before `end` that are not done; None if it is unknown."""
-        if end is None or self.committed is None:
+        if end is None or self.committed is None or self.is_old:
             return None
         return max(0, end - self.committed - self.done)
 

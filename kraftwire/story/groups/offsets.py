@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kraftwire.capture.recorded import REST_S
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.groups.members import Groups
@@ -22,6 +23,8 @@ class Lag:
 
     def __init__(self, groups: Groups, names: TopicNames) -> None:
         self.ends: dict[Place, int] = {}
+        # Partition -> when its end was seen last.
+        self._seen: dict[Place, float] = {}
         self._groups = groups
         self._names = names
         self._count = 0
@@ -96,7 +99,8 @@ class Lag:
         """Note an offset that a group has committed; return None beyond the limit of partitions."""
         offsets = self._offsets(group, place)
         if offsets is not None:
-            offsets.committed, offsets.done = offset, done
+            offsets.committed, offsets.done, offsets.time = offset, done, time
+            self._compare(offsets, self._seen.get(place, time))
             self._measure(offsets, self.ends.get(place), time)
         return offsets
 
@@ -153,13 +157,21 @@ class Lag:
 
     def note_end(self, place: Place, end: int, time: float) -> None:
         """Note the end of a partition, if it is larger than the known one."""
-        if end < 0 or end <= self.ends.get(place, -1):
-            return
-        if place not in self.ends and len(self.ends) >= GROUP_OFFSETS_MAX:
+        known = self.ends.get(place, -1)
+        if end < 0 or end < known or (known < 0 and len(self.ends) >= GROUP_OFFSETS_MAX):
             return
         self.ends[place] = end
+        before, self._seen[place] = self._seen.get(place, time), time
+        if end == known and time - before <= REST_S:
+            return
         for offsets in self._interested.get(place, ()):
+            self._compare(offsets, time)
             self._measure(offsets, end, time)
+
+    def _compare(self, offsets: Offsets, seen: float) -> None:
+        """Determine whether a committed offset and the end of its partition belong together."""
+        first, last = sorted((offsets.time, seen))
+        offsets.is_old = offsets.committed is not None and not self._groups.is_together(first, last)
 
     def _measure(self, offsets: Offsets, end: int | None, time: float) -> None:
         lag = offsets.lag(end)

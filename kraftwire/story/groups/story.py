@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.records.messages import Decoded
 from kraftwire.story.events import Events
@@ -27,9 +28,10 @@ class GroupStory:
     Order: requests and responses as they come, then `finish` once.
     """
 
-    def __init__(self, names: TopicNames) -> None:
+    def __init__(self, names: TopicNames, recordings: Recordings | None = None) -> None:
+        """Begin a story. `recordings` are those of the exchanges, and grow while these come."""
         self.events = Events()
-        self.groups = Groups(self.events)
+        self.groups = Groups(self.events, recordings or Recordings())
         self.lag = Lag(self.groups, names)
         self._classic = ClassicGroups(self.groups)
         self._epochs = HeartbeatGroups(self.groups, names)
@@ -65,6 +67,7 @@ class GroupStory:
 
     def on_record(self, record: Decoded, time: float) -> None:
         """Add a record of a coordinator's log."""
+        self.groups.note_logged(time)
         self._log.on_record(record, time)
 
     def finish(self) -> None:

@@ -114,7 +114,9 @@ def test_commits_in_a_row_are_one_line() -> None:
 def test_what_is_open_at_the_end_is_reported() -> None:
     """A transaction without an end keeps readers waiting."""
     found = _written(_transaction(FrameMaker(), "left", 1, is_commit=True)[:2])
-    assert [each["text"] for each in found["events"]] == ["leaves a transaction open (t-0, t-1)"]
+    assert [each["text"] for each in found["events"]] == [
+        "has a transaction open when the recording ends (t-0, t-1)"
+    ]
     assert found["transactions"][0]["ending"] == "open"
 
 

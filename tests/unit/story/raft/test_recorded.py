@@ -173,7 +173,7 @@ def test_a_cut_adds_no_claim_that_the_whole_contradicts(
     }
     for _ in range(_CUTS):
         length = chance.choice((0.3, 0.7, 1, 1.6, 2, 3, 5, 15))
-        start = chance.uniform(358, 401 - length)
+        start = chance.uniform(1, 44 - length)
         packets = without(part_of_it, start, start + length)
         cut = raft_story(save(tmp_path / "cut.pcap", packets))
         what = f"cut {start:.3f} to {start + length:.3f} s"
