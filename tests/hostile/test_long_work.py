@@ -15,9 +15,14 @@ from kraftwire.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
-from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse
-from kraftwire.node.admission import LONG_WORK_REST, LONG_WORK_REST_FEW, WorkQueue
+from kraftwire.node.admission import (
+    DECODED_FACTOR,
+    LONG_WORK_REST,
+    LONG_WORK_REST_FEW,
+    WorkQueue,
+)
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
@@ -135,6 +140,29 @@ async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> N
         scopes[3].cancel()
     with trio.fail_after(10):
         await work.do(9)
+
+
+async def test_a_request_counts_as_the_objects_that_it_becomes(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """While it waits for its turn, and until it is answered: the bytes alone are an eighth."""
+    del autojump_clock
+    used: list[int] = []
+
+    async def answer(_: Request) -> Message:
+        used.append(served.budget.used)
+        await trio.sleep(1)
+        return MetadataResponse()
+
+    served = Served(nursery, answer)
+    topics = [MetadataRequestTopic(name="t" * 100) for _ in range(100)]
+    data = request_frame(MetadataRequest(topics=topics), 8)
+    streams = [served.connect() for _ in range(5)]
+    for stream in streams:
+        nursery.start_soon(stream.send_all, data)
+    for stream in streams:
+        assert await stream.receive_some(4)
+    assert used[0] >= len(streams) * DECODED_FACTOR * (len(data) - 4)
 
 
 @each_entry

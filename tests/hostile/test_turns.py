@@ -56,6 +56,26 @@ async def test_few_are_answered_in_one_round_of_the_loop(
     assert most <= 2 * _PER_TURN
 
 
+async def test_one_round_of_the_loop_lets_two_of_the_longest_through(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Short work of TURN_BYTES takes a round's share by itself; only the oldest half may add to it.
+    """
+    del autojump_clock
+    gate, rounds, passed = RateGate(), [0], list[int]()
+
+    async def ask(number: int) -> None:
+        await gate.take(number, TURN_BYTES - 1)
+        passed.append(rounds[0])
+
+    for number in range(40):
+        nursery.start_soon(ask, number)
+    while len(passed) < 40:
+        await trio.lowlevel.checkpoint()
+        rounds[0] += 1
+    assert max(passed.count(each) for each in set(passed)) <= _PER_TURN // 2
+
+
 async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:

@@ -14,7 +14,12 @@ from kraftwire.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
 )
-from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
+from kraftwire.messages.fetch_request import (
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.produce_request import (
@@ -81,6 +86,57 @@ def test_an_absurd_count_is_refused_before_anything_is_read() -> None:
     assert error.offset == 1
     assert error.expected == "at most 6 elements"
     assert error.found == str(2**32 - 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "before", "count_of"),
+    [
+        (VoteRequest, 0, b"\0", lambda count: uvarint(count + 1)),
+        (MetadataRequest, 0, b"", lambda count: count.to_bytes(4, "big")),
+    ],
+)
+def test_an_array_may_have_as_many_elements_as_bytes_are_left(
+    message: type[Message], version: int, before: bytes, count_of: Any
+) -> None:
+    """One more is refused at its count, as many are read up to the field where they end."""
+    left = 50
+    for count in (left, left + 1):
+        data = before + count_of(count) + bytes(left)
+        found = [
+            str(_error_of(read, message, data, version)) for read in (read_message, annotate)
+        ]
+        assert found[0] == found[1] == str(failure(message, data, version))
+        assert (f"array of {count} elements" in found[0]) == (count > left), found[0]
+
+
+def _error_of(read: Any, message: type[Message], data: bytes, version: int) -> WireError:
+    with pytest.raises(WireError) as caught:
+        read(message.facts(), data, version)
+    return caught.value
+
+
+def test_an_array_of_null_is_none_for_the_slow_reader_too() -> None:
+    """In a plain and in a compact array: no element, but not an empty array either."""
+    for version in (1, 12):
+        data = MetadataRequest(topics=None).encode(version)
+        message, _ = read_message(MetadataRequest.facts(), data, version)
+        assert message == MetadataRequest.decode(data, version)[0]
+        assert message.topics is None
+
+
+def test_arrays_of_small_elements_share_one_bound() -> None:
+    """Each of them would be within it."""
+    count = 20_100
+    topics = [FetchTopic(topic="", partitions=[]) for _ in range(count)]
+    forgotten = [ForgottenTopic(topic="", partitions=[]) for _ in range(count)]
+    # The second array is at the end, its count before it.
+    first = FetchRequest(topics=topics, forgotten_topics_data=[]).encode(7)
+    second = FetchRequest(topics=[], forgotten_topics_data=forgotten).encode(7)
+    both = first[:-4] + second[-4 - 6 * count :]
+    error = failure(FetchRequest, both, 7)
+    assert "too many small elements" in error.problem
+    assert error.path == "forgottenTopicsData"
+    assert read_message(FetchRequest.facts(), second, 7)[1] == len(second)
 
 
 def test_an_absurd_string_length_is_refused() -> None:
