@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
@@ -29,8 +31,8 @@ _HINTS = (
     ),
 )
 
-# What follows says which nodes answer and which do not.
-_ANSWERS = "there is no leader: "
+# What follows says which nodes do not.
+_ANSWERS = re.compile(r" answers?\b")
 
 
 def api_error_text(error: ApiError) -> str:
@@ -40,6 +42,6 @@ def api_error_text(error: ApiError) -> str:
     hints = [
         hint
         for code, words, hint in _HINTS
-        if code == error.code and words in detail.partition(_ANSWERS)[0]
+        if code == error.code and words in _ANSWERS.split(detail, maxsplit=1)[0]
     ]
     return "; ".join([f"error {error.code}: {text}", *hints[:1]])

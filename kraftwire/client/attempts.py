@@ -21,7 +21,7 @@ from kraftwire.client.cluster import (
 )
 from kraftwire.client.requests import NotLeaderError, describe_request
 from kraftwire.client.results import ClusterInfo, NodeInfo
-from kraftwire.client.survey import survey, survey_text
+from kraftwire.client.survey import brokers_text, survey, survey_text
 from kraftwire.errors import ApiError, SecurityError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
@@ -93,7 +93,8 @@ class Attempts:
                 await trio.sleep(pause_s)
                 pause_s = min(2 * pause_s, pause_max_s)
         detail = f"{what} took more than {self._retry.timeout_s:.3g} s"
-        found = survey_text(await survey(self._cluster)) if self.is_controllers else None
+        states = await survey(self._cluster)
+        found = survey_text(states) if self.is_controllers else brokers_text(states)
         if found is not None:
             detail += f"; {found}"
         elif last is not None:

@@ -299,6 +299,11 @@ def known_leader(response: Message) -> tuple[int, int | None]:
     return leader.leader_epoch, leader.leader_id if leader.leader_id >= 0 else None
 
 
+def is_led(response: Message) -> bool:
+    """Return whether a `log_request` was answered by the leader of its epoch."""
+    return _fetched_partition(response).error_code == ErrorCode.NONE
+
+
 def _fetched_partition(response: Message) -> PartitionData:
     assert isinstance(response, FetchResponse)
     if response.error_code != ErrorCode.NONE:

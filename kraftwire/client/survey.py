@@ -1,7 +1,7 @@
-"""What each controller of a quorum says when there is no leader: who answers, who does not.
+"""What each known node of a cluster says when a call finds no leader: who answers, who does not.
 
-Every node answers a Fetch of the metadata log with the epoch and the leader that it knows, whether
-it leads or not.
+Every controller answers a Fetch of the metadata log with the epoch and the leader that it knows;
+only the leader answers it without an error. Brokers are only connected to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import trio
 
 from kraftwire.client.addresses import Address, address_text
 from kraftwire.client.cluster import Cluster, error_detail
-from kraftwire.client.requests import known_leader, log_request
+from kraftwire.client.requests import is_led, known_leader, log_request
 from kraftwire.client.results import NodeInfo
 from kraftwire.errors import ApiError, SecurityError, WireError
 
@@ -24,15 +24,18 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What one node says: the epoch and the leader that it knows, or the `problem` instead.
+    """What the node at one address says: the epoch and the leader that it knows, whether it is that
+    leader, or the `problem` instead.
 
-    `node_id` and `leader_id` are None where they are not known.
+    `node_id` is who advertises the address, None for one that only the caller has given;
+    `leader_id` is None if the node knows none.
     """
 
     address: Address
     node_id: int | None
     epoch: int | None = None
     leader_id: int | None = None
+    leads: bool = False
     problem: str | None = None
 
     @property
@@ -47,12 +50,9 @@ async def survey(cluster: Cluster) -> list[NodeState]:
     found: dict[Address, NodeState] = {}
 
     async def ask(address: Address, node_id: int | None) -> None:
-        node = NodeInfo(-1 if node_id is None else node_id, *address)
         with trio.move_on_after(_SECONDS):
             try:
-                response = await cluster.request(node, log_request(_NO_EPOCH), _SECONDS)
-                epoch, leader_id = known_leader(response)
-                found[address] = NodeState(address, node_id, epoch, leader_id)
+                found[address] = await _asked(cluster, address, node_id)
             except (ApiError, SecurityError, WireError) as error:
                 text = error_detail(error) if isinstance(error, ApiError) else str(error)
                 text = text.removeprefix(f"{address_text(address)}: ")
@@ -69,34 +69,89 @@ async def survey(cluster: Cluster) -> list[NodeState]:
     ]
 
 
+async def _asked(cluster: Cluster, address: Address, node_id: int | None) -> NodeState:
+    node = NodeInfo(-1 if node_id is None else node_id, *address)
+    if not cluster.settings.is_controllers:
+        await cluster.connect(node)
+        return NodeState(address, node_id)
+    epoch, leader_id = known_leader(
+        await cluster.request(node, log_request(_NO_EPOCH), _SECONDS)
+    )
+    # Only a request in the present epoch is answered differently by the leader.
+    leads = leader_id is not None and is_led(
+        await cluster.request(node, log_request(epoch), _SECONDS)
+    )
+    return NodeState(address, node_id, epoch, leader_id, leads)
+
+
 def survey_text(states: Sequence[NodeState]) -> str | None:
-    """Say in one sentence who answers and who does not; None if nobody answers, or if some node
-    knows a leader that answers too.
+    """Say in one sentence whom the nodes of a quorum take for its leader, and who does not answer.
+
+    None if nobody answers, or the leader does where it advertises to.
     """
     answering = [state for state in states if state.problem is None]
     if not answering:
         return None
-    newest = max((state.epoch or 0 for state in answering), default=0)
-    leaders = {state.leader_id for state in answering if state.epoch == newest} - {None}
-    if leaders & {state.node_id for state in answering}:
+    newest = max(state.epoch or 0 for state in answering)
+    leads = [state for state in answering if state.leads and state.epoch == newest]
+    named = [state for state in answering if state.leader_id is not None and state.epoch == newest]
+    if not named:
+        return _without_leader(states)
+    witness = (leads or named)[0]
+    advertised = [state for state in states if state.node_id == witness.leader_id]
+    if any(state.leads for state in advertised):
         return None
-    parts = [_answer(state) for state in answering]
+    verb = "leads the quorum as" if witness.leads else "names as the leader"
+    start = f"{witness.name} answers and {verb} node {witness.leader_id}, in epoch {newest}"
+    return f"{start}; {_elsewhere(advertised, is_certain=witness.leads)}"
+
+
+def _elsewhere(advertised: Sequence[NodeState], *, is_certain: bool) -> str:
+    """Say why nobody gets through to a leader that is known."""
+    if not advertised:
+        return "no address of that node is known: check its advertised.listeners"
+    state = advertised[0]
+    problem = state.problem or "another node answers there"
+    advice = "check" if is_certain or state.problem is None else "if it runs, check"
+    where = f"its advertised address {address_text(state.address)}: {problem}"
+    return f"{where}: {advice} advertised.listeners of node {state.node_id}"
+
+
+def _without_leader(states: Sequence[NodeState]) -> str:
+    parts = [
+        f"{state.name} answers, in epoch {state.epoch} without a leader"
+        if state.leader_id is None
+        else f"{state.name} answers, still in epoch {state.epoch} of node {state.leader_id}"
+        for state in states
+        if state.problem is None
+    ]
+    parts += _problems(states)
+    # An address that nobody advertises may be that of any of the others.
+    if len(states) > 1 and all(state.node_id is not None for state in states):
+        parts.append(f"{len(states) // 2 + 1} of {len(states)} voters are needed")
+    return f"there is no leader: {'; '.join(parts)}"
+
+
+def brokers_text(states: Sequence[NodeState]) -> str | None:
+    """Say in one sentence that brokers answer, but none where it advertises to; None if nobody
+    answers, or one does there."""
+    given = [state for state in states if state.node_id is None and state.problem is None]
+    advertised = [state for state in states if state.node_id is not None]
+    if not given or not advertised or any(state.problem is None for state in advertised):
+        return None
+    names = _listed(given)
+    verb = "answers and names" if len(given) == 1 else "answer and name"
+    problems = "; ".join(_problems(advertised))
+    start = f"{names} {verb} brokers at addresses that do not"
+    return f"{start}: {problems}: check advertised.listeners"
+
+
+def _problems(states: Iterable[NodeState]) -> list[str]:
     by_problem: dict[str, list[NodeState]] = {}
     for state in states:
         if state.problem is not None:
             by_problem.setdefault(state.problem, []).append(state)
-    parts += [f"{_listed(each)}: {problem}" for problem, each in by_problem.items()]
-    needed = len(states) // 2 + 1
-    if len(states) > 1:
-        parts.append(f"{needed} of {len(states)} voters are needed")
-    return f"there is no leader: {'; '.join(parts)}"
-
-
-def _answer(state: NodeState) -> str:
-    if state.leader_id is None:
-        return f"{state.name} answers, in epoch {state.epoch} without a leader"
-    known = f"in epoch {state.epoch}, whose leader it takes to be node {state.leader_id}"
-    return f"{state.name} answers, {known}"
+    return [f"{_listed(each)}: {problem}" for problem, each in by_problem.items()]
 
 
 def _listed(states: Iterable[NodeState]) -> str:
