@@ -26,7 +26,15 @@ from kraftwire.records.header import (
     STAMPED,
     TRANSACTIONAL,
 )
-from kraftwire.records.limits import RECORDS_CHUNK_BYTES, BombError, count_limit, headers_limit
+from kraftwire.records.limits import (
+    LOG_RECORDS_FREE,
+    LOG_RECORDS_RATIO_MAX,
+    RECORDS_CHUNK_BYTES,
+    BombError,
+    LogBudget,
+    count_limit,
+    headers_limit,
+)
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 from kraftwire.records.salvage import Salvage
 
@@ -177,6 +185,25 @@ class RecordBatch:
                 offset=self.position + CRC_FIELD,
                 expected=str(computed),
                 found=str(self.crc),
+            )
+
+    def check_budget(self, budget: LogBudget) -> None:
+        """Take the records from the budget of a log whose batches this one follows.
+
+        Raises: BombError if it is spent, WireError as `section`.
+        """
+        size = len(self.section().data) if self.codec else self.size
+        if not budget.take(self.size, size):
+            raise BombError(
+                "the records of a batch, with those before it in the log, would become far more "
+                "than their bytes account for",
+                message="RecordBatch",
+                version=self.magic,
+                path="records",
+                offset=self.position + HEADER_SIZE,
+                expected=f"at most {LOG_RECORDS_FREE} bytes in all, and {LOG_RECORDS_RATIO_MAX} "
+                "for each of the log's",
+                found="more",
             )
 
     def ensure_readable(self) -> None:

@@ -16,6 +16,12 @@ RECORDS_SIZE_MAX = 256 * 1024 * 1024
 RECORDS_SIZE_FREE = 12 * 1024 * 1024
 RECORDS_RATIO_MAX = 8
 
+# What the records of a metadata log say is kept, in objects of up to twenty times their bytes. So
+# all of them together may have LOG_RECORDS_FREE bytes and LOG_RECORDS_RATIO_MAX more for each of
+# the log's. Kafka compresses neither this log nor its snapshots.
+LOG_RECORDS_FREE = 2 * 1024 * 1024
+LOG_RECORDS_RATIO_MAX = 2
+
 # A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
 # of its bytes. Records of a real batch differ at least in their offsets, which no codec packs into
 # less than a byte or two; seven bytes repeated by the million are a bomb.
@@ -43,6 +49,21 @@ RECORDS_CHUNK_BYTES = 128 * 1024
 
 class BombError(WireError):
     """A batch, or a record in it, would expand far beyond its bytes."""
+
+
+class LogBudget:
+    """What the records of the batches of one metadata log may still take, decompressed."""
+
+    def __init__(self) -> None:
+        self._left = LOG_RECORDS_FREE
+
+    def take(self, size: int, records_size: int) -> bool:
+        """Take the next batch, of so many bytes with so many of records; returns whether it may be
+        kept."""
+        left = self._left + LOG_RECORDS_RATIO_MAX * size - records_size
+        if left >= 0:
+            self._left = left
+        return left >= 0
 
 
 def count_limit(compressed_size: int) -> int:

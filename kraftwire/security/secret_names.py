@@ -77,10 +77,14 @@ _SECRET_VALUE = re.compile(
 )
 
 
-@lru_cache(maxsize=_KNOWN_MAX)
 def is_secret_config(name: str) -> bool:
     """Whether the value of a configuration key is to be hidden."""
-    words = [word.lower() for word in _WORD.findall(name[-_NAME_MAX:])]
+    return _is_secret_end(name[-_NAME_MAX:])
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
+def _is_secret_end(name: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(name)]
     if not words:
         return False
     last, ending = words[-1], tuple(words[-2:])

@@ -6,7 +6,7 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,23 @@ import pytest
 from crc32c import crc32c
 
 from kraftwire import engine
+from kraftwire.cli import main as cli
+from kraftwire.controller.image import MetadataImage
+from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.compression import compress
 from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
-from kraftwire.records.limits import BombError, headers_limit
+from kraftwire.records.limits import LOG_RECORDS_FREE, BombError, LogBudget, headers_limit
 from kraftwire.records.reader import read_batches
+from kraftwire.wire.message import Message
 from kraftwire.wire.varint import varint
 from tests.hostile.served import request_frame
 from tests.support.command_memory import Measured, check_cost, decode, run, show, small_input
+from tests.support.metadata_files import SOUND, TOPIC, batch_of, values_of
 
 _NAME = "00000000000000000000.log"
 _RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
@@ -325,3 +334,79 @@ def test_both_engines_refuse_the_same_headers(name: str) -> None:
                 batch.ensure_readable()
     finally:
         engine.use(before)
+
+
+def _metadata_bomb(folder: Path, make: Callable[[int], list[Message]]) -> Path:
+    """A metadata log whose batches expand within their limits, one after the other."""
+    out = batch_of(SOUND, 0)
+    offset = len(SOUND)
+    for number in range(12):
+        values = values_of(make(number))
+        header = BatchHeader(base_offset=offset, partition_leader_epoch=1, compression="zstd")
+        out += build_columns([0] * len(values), [None] * len(values), values, header=header)
+        offset += len(values)
+    path = folder / "__cluster_metadata-0" / _NAME
+    path.parent.mkdir()
+    path.write_bytes(out)
+    return path
+
+
+_LONG = "x" * 32_000
+_KEPT: dict[str, Callable[[int], list[Message]]] = {
+    "replicas": lambda at: [
+        PartitionRecord(partition_id=at * 10 + one, topic_id=TOPIC, replicas=[0] * 100_000, isr=[3])
+        for one in range(10)
+    ],
+    "topics": lambda at: [
+        TopicRecord(name=f"{at}-{one}{_LONG}", topic_id=(at * 200 + one + 9).to_bytes(16, "big"))
+        for one in range(200)
+    ],
+    "configs": lambda at: [
+        ConfigRecord(resource_type=2, resource_name="orders", name=f"{at}-{one}{_LONG}", value="1")
+        for one in range(200)
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", _KEPT)
+def test_what_is_kept_of_a_metadata_log_is_bounded_as_a_whole(tmp_path: Path, kind: str) -> None:
+    """Each batch is within its limit: partitions of 100,000 replicas in 462 KiB took 4 GB."""
+    path = _metadata_bomb(tmp_path, _KEPT[kind])
+    assert path.stat().st_size < 200_000
+    for command in ("metadata show", "story raft", "decode"):
+        found = show(path, *command.split())
+        assert found.code == 3
+        if command != "metadata show":
+            assert "batch-bomb at" in found.errors
+
+
+def test_the_state_of_a_bomb_says_where_it_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What fits is shown; a node that replays such records knows that its image lacks some."""
+    path = _metadata_bomb(tmp_path, _KEPT["topics"])
+    assert cli.main(["metadata", "show", str(path)]) == 3
+    out = capsys.readouterr().out
+    problem = "the batch at offset 4 cannot be read: RecordBatch"
+    assert f"12 records could not be applied; the first: {problem}" in " ".join(out.split())
+    assert "would become far more than their bytes account for" in " ".join(out.split())
+    assert "orders-0" in out
+    assert cli.main(["metadata", "diff", str(path), f"{path}@3"]) == 2
+    image = MetadataImage()
+    for batch in read_batches(path.read_bytes()):
+        assert isinstance(batch, RecordBatch)
+        image.replay(batch)
+    assert image.problem.startswith(problem)
+    assert list(image.topics.ids) == ["orders"]
+
+
+def test_a_compressed_metadata_log_that_is_none_is_read(tmp_path: Path) -> None:
+    """Of a log that shrinks to a half, all counts, however long it is."""
+    budget = LogBudget()
+    assert all(budget.take(1000, 2000) for _ in range(10_000))
+    assert not LogBudget().take(100, LOG_RECORDS_FREE + 201)
+    path = _metadata_bomb(
+        tmp_path, lambda at: [TopicRecord(name=f"t{at}", topic_id=bytes([at + 9] * 16))]
+    )
+    found = show(path, "metadata", "show")
+    assert found.code == 0

@@ -28,6 +28,7 @@ from kraftwire.messages.client_quota_record import ClientQuotaRecord
 from kraftwire.messages.delegation_token_record import DelegationTokenRecord
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.limits import LogBudget
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.security.acls import AclIndex
@@ -67,6 +68,7 @@ class MetadataImage:
         self.contradiction: Contradiction | None = None
         self.transaction_offset = -1
         self._check = MetadataCheck()
+        self._budget = LogBudget()
         self._state = MetadataState() if state is None else state
         self._pending: list[tuple[int, Message, bytes]] = []
         self._epochs: list[int] = []
@@ -245,6 +247,7 @@ class MetadataImage:
     def _replay_records(self, batch: RecordBatch, at: int | None = None) -> None:
         """Replay the records of a batch. `at` overrides the offset of all of them."""
         try:
+            batch.check_budget(self._budget)
             records = batch.records()
         except WireError as error:
             self._check.forget()

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from kraftwire.controller.check import Contradiction, MetadataCheck
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.limits import LogBudget
 from kraftwire.records.messages import Decoded
+from kraftwire.records.reader import Batch
 
 ReadSnapshot = Callable[[Path], MetadataCheck | None]
 
@@ -55,10 +58,15 @@ class CheckedLog:
         self._folder = folder
         self._read_snapshot = read_snapshot
         self._check = MetadataCheck(in_snapshot=folder is None)
+        self._budget = LogBudget()
         self._snapshots: deque[tuple[int, Path]] | None = None
 
-    def batch(self, base_offset: int, last_offset: int) -> BatchCheck:
-        """Begin a batch; returns the check of its records."""
+    def batch(self, batch: Batch) -> BatchCheck:
+        """Begin a batch; returns the check of its records. Raises: WireError if they cannot be
+        read, or too much would have to be kept of them; the next batch is one after a gap."""
+        if isinstance(batch, RecordBatch):
+            batch.check_budget(self._budget)
+        base_offset, last_offset = batch.base_offset, batch.last_offset
         self._check.batch(base_offset, last_offset)
         if not self._check.is_whole:
             loaded = self._snapshot_at(base_offset)

@@ -20,7 +20,7 @@ from kraftwire.records.reader import Batch
 # Id -> meaning. The README of kraftwire/decode shows this table.
 FINDINGS = {
     "batch-bomb": "a batch, or a record of it, that would become far more than its bytes account "
-    "for; it is not read",
+    "for; it is not read, or one of the metadata log not checked against those before it",
     "batch-crc": "the CRC of a record batch is wrong; its records are read all the same",
     "batch-cut": "the file ends inside a batch, as that of an active segment may",
     "batch-damaged": "the records of a batch cannot be decompressed or read",

@@ -113,7 +113,7 @@ class SegmentLines:
             self._report_problems([error], found)
             return None
         self._check_control(batch, is_first=before is None)
-        check = self._check(found)
+        check = self._check(found, batch)
         json, problems = batch_to_json(
             batch,
             family=self._family,
@@ -146,16 +146,20 @@ class SegmentLines:
             contradictions,
         )
 
-    def _check(self, found: FoundBatch) -> BatchCheck | None:
+    def _check(self, found: FoundBatch, batch: Batch) -> BatchCheck | None:
         """Begin the check of a batch of the metadata log whose records are decoded."""
         is_read = self._family == _METADATA and self._options.records != "none"
         if self._log is None or not is_read:
             return None
-        check = self._log.batch(found.header.base_offset, found.header.last_offset)
-        if found.is_valid:
-            return check
-        # What its records say is not what was written.
-        check.fail()
+        if not found.is_valid:
+            # What its records say is not what was written.
+            return None
+        try:
+            return self._log.batch(batch)
+        except BombError as error:
+            self._report_problems([error], found)
+        except WireError:
+            pass  # reported when they are shown
         return None
 
     def _contradictions(

@@ -10,7 +10,9 @@ from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.source import open_source
 from kraftwire.errors import StorageError, WireError
+from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, control_type
+from kraftwire.records.limits import LogBudget
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import Batch, read_batches
 
@@ -26,7 +28,7 @@ def checked_log(report: FileReport, folder: Path) -> CheckedLog:
 def _read_snapshot(path: Path) -> MetadataCheck | None:
     """Return the check of a snapshot, None if it is not whole."""
     findings: list[FileFinding] = []
-    check = MetadataCheck(in_snapshot=True)
+    check, budget = MetadataCheck(in_snapshot=True), LogBudget()
     last: ControlType | None = None
     try:
         with open_source(path) as source:
@@ -34,6 +36,8 @@ def _read_snapshot(path: Path) -> MetadataCheck | None:
                 header = found.header
                 check.batch(header.base_offset, header.last_offset)
                 batch = next(read_batches(found.buffer, found.start))
+                if isinstance(batch, RecordBatch):
+                    batch.check_budget(budget)
                 last = _take_snapshot_batch(check, batch)
     except (StorageError, WireError):
         return None

@@ -20,6 +20,7 @@ from kraftwire.controller.check import MetadataCheck
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import KraftwireError
+from kraftwire.records.limits import LogBudget
 from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files
 from kraftwire.spark.stages.stage import Tables
@@ -32,7 +33,8 @@ _FOUND_MAX = 1_000
 _HIDDEN = '"[redacted]"'
 
 _COLUMNS = (
-    "source", "file", "position", "base_offset", "last_offset", "count", "leader_epoch", "records",
+    "source", "file", "position", "base_offset", "last_offset", "count", "leader_epoch", "size",
+    "codec", "records",
 )  # fmt: skip
 
 _FOUND = Table(
@@ -58,7 +60,7 @@ class _FolderCheck:
 
     def __init__(self) -> None:
         self.found: list[dict[str, Any]] = []
-        self._check = MetadataCheck()
+        self._check, self._budget = MetadataCheck(), LogBudget()
         self._snapshot = ""
         # End offset -> the state there.
         self._states: dict[int, MetadataCheck] = {}
@@ -70,8 +72,11 @@ class _FolderCheck:
         else:
             self._begin_in_log(row)
         records = row["records"] or ()
-        if len(records) != row["count"]:
-            self._check.forget()  # a record could not be decoded
+        # JSON is longer than what it stands for, so uncompressed batches count as they are.
+        is_packed = row["codec"] != "none"
+        taken = sum(len(each["data"]) for each in records) if is_packed else row["size"]
+        if len(records) != row["count"] or not self._budget.take(row["size"], taken):
+            self._check.forget()  # a record could not be decoded, or too much would be kept
             return
         for record in records:
             self._on_record(row, record)
@@ -79,12 +84,12 @@ class _FolderCheck:
     def _begin_in_snapshot(self, row: dict[str, Any]) -> None:
         if row["file"] != self._snapshot:
             self._snapshot = row["file"]
-            self._check = MetadataCheck(in_snapshot=True)
+            self._check, self._budget = MetadataCheck(in_snapshot=True), LogBudget()
         self._check.batch(row["base_offset"], row["last_offset"])
 
     def _begin_in_log(self, row: dict[str, Any]) -> None:
         if self._snapshot:
-            self._snapshot, self._check = "", MetadataCheck()
+            self._snapshot, self._check, self._budget = "", MetadataCheck(), LogBudget()
         offsets = row["base_offset"], row["last_offset"]
         self._check.batch(*offsets)
         if not self._check.is_whole and offsets[0] in self._states:

@@ -29,6 +29,10 @@ RAFT_HIGHLIGHT_COUNT_MAX = 2_000
 # Topics whose names and sizes the Raft timeline keeps; a cluster is designed for fewer.
 RAFT_TOPIC_COUNT_MAX = 200_000
 
+# Characters of all names of topics, of their first settings, and of all records that are quoted.
+_NAMES_MAX = 8 * 1024 * 1024
+_SETTINGS_MAX = _QUOTED_MAX = 1024 * 1024
+
 _TOPIC_RESOURCE = 2
 RESOURCES = {
     _TOPIC_RESOURCE: "topic",
@@ -60,10 +64,14 @@ class Topics:
     def __init__(self) -> None:
         self._by_id: dict[bytes, _Topic] = {}
         self._by_name: dict[str, _Topic] = {}
+        self._names_size = self._settings_size = 0
 
     def on_record(self, record: Message, time: float) -> None:
         """Add a record of a topic or a partition."""
-        if isinstance(record, TopicRecord) and len(self._by_id) < RAFT_TOPIC_COUNT_MAX:
+        if isinstance(record, TopicRecord):
+            self._names_size += len(record.name)
+            if len(self._by_id) >= RAFT_TOPIC_COUNT_MAX or self._names_size > _NAMES_MAX:
+                return
             topic = _Topic(record.name, time)
             self._by_id[record.topic_id] = self._by_name[record.name] = topic
         elif isinstance(record, PartitionRecord) and record.topic_id in self._by_id:
@@ -75,6 +83,9 @@ class Topics:
         """Add a setting to a topic that is being created; return whether it is."""
         topic = self._by_name.get(topic_name)
         if topic is None or abs(time - topic.created) > _CREATION_S:
+            return False
+        self._settings_size += len(text)
+        if self._settings_size > _SETTINGS_MAX:
             return False
         topic.configs.append(text)
         return True
@@ -230,6 +241,7 @@ class MetadataLog:
         self._counts: Counter[str] = Counter()
         self._summary = LogSummary()
         self._topics = Topics()
+        self._quoted_size = 0
         self.coverage = Coverage()
 
     @property
@@ -337,7 +349,9 @@ class MetadataLog:
         found = highlight(message, place.time, topics, show_secrets=self._show_secrets)
         if found is None:
             return
-        if len(self._summary.highlights) < RAFT_HIGHLIGHT_COUNT_MAX:
+        self._quoted_size += sum(map(len, found))
+        is_short = self._quoted_size <= _QUOTED_MAX
+        if is_short and len(self._summary.highlights) < RAFT_HIGHLIGHT_COUNT_MAX:
             self._summary.highlights.append(Highlight(place.offset, place.time, *found))
         else:
             self._summary.hidden += 1
