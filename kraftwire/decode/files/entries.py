@@ -18,8 +18,9 @@ from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.scan import zeros_end
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import FILE_WINDOW_BYTES, FINDING_HEX_BYTES
+from kraftwire.messages.aborted_txn import AbortedTxn
 
-_TXN_INDEX_VERSION = 0
+# An aborted transaction is a version and the schema AbortedTxn, which has fields of fixed size.
 _LAYOUTS = {
     FileKind.OFFSET_INDEX: struct.Struct(">ii"),
     FileKind.TIME_INDEX: struct.Struct(">qi"),
@@ -57,11 +58,11 @@ def read_entries(
     for number, start, values in _raw_entries(kind, source, sink):
         offset, fields = build(base_offset, values)
         entry = IndexEntry(number, start, layout.pack(*values), offset, fields)
-        if kind is FileKind.TXN_INDEX and values[0] != _TXN_INDEX_VERSION:
+        if kind is FileKind.TXN_INDEX and values[0] not in AbortedTxn.VERSIONS:
             sink.add(
                 "unknown-version",
                 start,
-                f"aborted transaction of version {values[0]}, known is {_TXN_INDEX_VERSION}",
+                f"aborted transaction of version {values[0]}, known is {AbortedTxn.VERSIONS}",
             )
             return
         problem = _ORDERS[kind](before, entry, base_offset)
@@ -132,14 +133,10 @@ def _time_entry(base_offset: int, values: tuple[int, ...]) -> _Fields:
 
 
 def _aborted_entry(_: int, values: tuple[int, ...]) -> _Fields:
-    version, producer_id, first_offset, last_offset, last_stable_offset = values
-    return last_offset, {
-        "version": version,
-        "producerId": producer_id,
-        "firstOffset": first_offset,
-        "lastOffset": last_offset,
-        "lastStableOffset": last_stable_offset,
-    }
+    version, *held = values
+    names = (each.name for each in AbortedTxn.facts().root.fields)
+    fields = {"version": version, **dict(zip(names, held, strict=True))}
+    return fields["lastOffset"], fields
 
 
 def _offset_order(before: IndexEntry | None, entry: IndexEntry, base_offset: int) -> str:

@@ -11,6 +11,7 @@ from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.report import FileFinding, FindingSink
 from kraftwire.decode.files.source import open_source
+from kraftwire.messages.aborted_txn import AbortedTxn
 from tests.support.log_bytes import segment
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
@@ -158,6 +159,10 @@ def test_aborted_transactions_have_kafkas_fields() -> None:
         "lastStableOffset": 57,
     }
     assert len(result.entries) == 6
+    for entry in result.entries:
+        message, end = AbortedTxn.decode(entry.data, 0, offset=2)
+        assert {"version": 0, **message.to_json(0)} == entry.fields
+        assert end == len(entry.data)
 
 
 def test_an_unknown_version_of_a_transaction_index_ends_it(tmp_path: Path) -> None:
