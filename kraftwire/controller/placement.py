@@ -41,9 +41,13 @@ def place(
 def is_usable(cluster: Cluster, broker: BrokerImage) -> bool:
     """Return whether a broker takes new replicas: it is not just leaving, and not all of its
     directories are cordoned. One that has left takes them when it is back (C-PLA-1)."""
-    cordoned = set(broker.cordoned_log_dirs or ())
-    is_cordoned = bool(cordoned) and cordoned >= set(broker.log_dirs)
-    return broker.id not in cluster.leaving and not is_cordoned
+    return broker.id not in cluster.leaving and has_uncordoned_directories(broker)
+
+
+def has_uncordoned_directories(broker: BrokerImage) -> bool:
+    """Whether a broker has a directory that takes new replicas; one that names none may have."""
+    cordoned = broker.cordoned_log_dirs
+    return not cordoned or not broker.log_dirs or not {*broker.log_dirs} <= {*cordoned}
 
 
 def _check_factor(brokers: list[BrokerImage], factor: int) -> None:

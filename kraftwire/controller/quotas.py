@@ -5,6 +5,7 @@ Source: Kafka's `ClientQuotaControlManager` and `QuotaConfig`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -125,7 +126,7 @@ def _check(maxima: Mapping[str, float | None], key: str, value: float) -> None:
     """Check the value of a key. Raises: ApiError INVALID_REQUEST (C-CQ-2)."""
     if key not in maxima:
         raise _invalid(f"{key!r:.100} is no key of this entity")
-    if not value > 0:
+    if not math.isfinite(value) or value <= 0:
         raise _invalid(f"{key} is {value}: expected more than 0")
     largest = maxima[key]
     if largest is None:

@@ -13,7 +13,7 @@ from random import Random
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.image import TOPIC_RESOURCE
-from kraftwire.controller.placement import place
+from kraftwire.controller.placement import has_uncordoned_directories, place
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
     EffectiveValue,
@@ -239,6 +239,9 @@ def check_replicas(cluster: Cluster, replicas: Sequence[int]) -> None:
     missing = [replica for replica in replicas if replica not in cluster.image.brokers]
     if missing:
         raise _bad_assignment(f"broker {missing[0]} is not registered")
+    for replica in replicas:
+        if not has_uncordoned_directories(cluster.image.brokers[replica]):
+            raise _bad_assignment(f"all directories of broker {replica} are cordoned")
     if len(set(replicas)) < len(replicas):
         raise _bad_assignment(f"a broker is named twice in {list(replicas)}")
 
@@ -356,6 +359,10 @@ def create_partitions(
 ) -> Pieces[StepResult]:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
+    requested = sum(_added(cluster, topic) for topic in request.topics if counts[topic.name] == 1)
+    if requested > RECORDS_MAX:
+        text = f"{requested} more partitions in one request, more than {RECORDS_MAX}"
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     results = [
         CreatePartitionsTopicResult(
             name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=_NAMED_TWICE
@@ -371,7 +378,7 @@ def create_partitions(
             continue
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            # Differs from Kafka, which writes part of them and answers with an error (C-PART-6).
+            # Differs from Kafka, which does not count replicas (C-PART-6).
             partitions, replicas = _counts(cluster, topic)
             check_count(len(records) + partitions, total + replicas)
             records += yield from _more_partitions(cluster, topic, random, charge)
@@ -382,6 +389,14 @@ def create_partitions(
     return StepResult(
         CreatePartitionsResponse(results=results), [] if request.validate_only else records
     )
+
+
+def _added(cluster: Cluster, topic: CreatePartitionsTopic) -> int:
+    """Return how many partitions a topic is to have more (C-PART-6)."""
+    topic_id = cluster.image.topics.ids.get(topic.name)
+    if topic_id is None:
+        return 0
+    return max(topic.count - len(cluster.image.topics.partitions(topic_id)), 0)
 
 
 def _counts(cluster: Cluster, topic: CreatePartitionsTopic) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def test_a_controller_is_added_and_removed(quorum: MixedQuorum, tool: Tool) -> N
     shown = run(tool, quorum, "describe", "--status")
     assert f'{{"id": 4, "directoryId": "{member.directory_id}", "endpoints": ' in shown.stdout
     removed = run(tool, quorum, "remove-controller", *key(quorum))
-    text = f"Removed  KRaft controller 4 with directory id {member.directory_id}\n"
+    text = f"Removed KRaft controller 4 with directory id {member.directory_id}\n"
     assert (removed.returncode, removed.stdout) == (0, text), removed.stderr
     assert quorum.voters() == [1, 2, 3]
     quorum.check_logs_agree()

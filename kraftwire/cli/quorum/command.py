@@ -187,8 +187,7 @@ def remove_controller(
     if not dry_run:
         connection.admin().remove_raft_voter(controller_id, directory_id)
     done = "DRY RUN of removing" if dry_run else "Removed"
-    # Two spaces, as Kafka's tool prints it.
-    put(f"{done}  KRaft controller {controller_id} with directory id {directory_id}")
+    put(f"{done} KRaft controller {controller_id} with directory id {directory_id}")
 
 
 def _only_directory(quorum: QuorumInfo, controller_id: int) -> str:

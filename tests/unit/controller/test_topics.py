@@ -11,7 +11,12 @@ import pytest
 from kraftwire.controller.image import BROKER_RESOURCE
 from kraftwire.controller.placement import place
 from kraftwire.controller.step import config_record
-from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
+from kraftwire.controller.topics import (
+    check_assignments,
+    create_partitions,
+    create_topics,
+    delete_topics,
+)
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.create_partitions_request import (
@@ -235,6 +240,29 @@ def test_partitions_are_added_with_the_replication_factor_of_the_topic() -> None
     assert [len(one.replicas) for one in found.values()] == [2] * 5
 
 
+def test_a_request_to_add_too_many_partitions_is_refused_whole() -> None:
+    """Those that are there do not count, nor do topics that are not or have as many (C-PART-6)."""
+    cluster = ControlledCluster(brokers=(1,))
+    for name in ("t", "u"):
+        cluster.topic(name, [1])
+
+    def codes(**counts: int) -> list[int]:
+        topics = [
+            CreatePartitionsTopic(name=name, count=n, assignments=None)
+            for name, n in counts.items()
+        ]
+        request = CreatePartitionsRequest(topics=topics, validate_only=True)
+        response = create_partitions(cluster.view, request, random=Random(1)).response
+        return [result.error_code for result in response.results]
+
+    with pytest.raises(ApiError) as caught:
+        codes(t=5001, u=5002)
+    assert caught.value.code == ErrorCode.POLICY_VIOLATION
+    missing, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PARTITIONS
+    assert codes(t=5001, u=5001, v=2**31 - 1) == [0, 0, missing]
+    assert codes(t=10_001, u=1, v=-(2**31)) == [0, invalid, missing]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_placement_spreads_leaders_over_brokers_and_replicas_over_racks(seed: int) -> None:
     """Whatever the random order is (C-PLA-3)."""
@@ -277,6 +305,9 @@ def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None
     assert place(cluster.view, 3, 1, Random(3)) == [[1], [1], [1]]
     with pytest.raises(ApiError):
         place(cluster.view, 1, 2, Random(3))
+    with pytest.raises(ApiError, match="all directories of broker 2 are cordoned"):
+        check_assignments(cluster.view, [[1, 2]])
+    check_assignments(cluster.view, [[1]])
 
 
 @pytest.mark.parametrize("value", ["abc", "", "9" * 5000, "-" + "9" * 19, "\u06615", "1_0", "1.0"])
