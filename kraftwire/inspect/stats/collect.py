@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import Ending, Frame, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import shortened
+from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
@@ -60,6 +61,9 @@ _NO_CLIENT = "(no client id)"
 _UNKNOWN = "(unknown)"
 _TOKEN = "SaslToken"
 _NS_PER_MS = 1_000_000
+_SECOND_NS = 1_000_000_000
+# A client waits for request.timeout.ms, 30 s by default.
+_ANSWERED_S = 30.0
 
 
 class Histogram:
@@ -190,7 +194,8 @@ class ExchangeCounts:
     `latency` is of all answered requests. `service` leaves out requests whose service time is not
     known: Fetches without records, and requests that are held until other members of a group have
     come. `wait` is of requests that waited, including those that waited behind earlier requests on
-    their connection. Responses that the capture lost are not those `without_response`.
+    their connection. Responses that the capture lost are not those `without_response`, nor those
+    `not_recorded` as the recording ended.
     `unclear` is of those in `service` that may have waited all the same.
 
     Units: histograms of times hold milliseconds, those of sizes bytes.
@@ -200,6 +205,7 @@ class ExchangeCounts:
     responses: int = 0
     without_response: int = 0
     lost_responses: int = 0
+    not_recorded: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     latency: Histogram = field(default_factory=Histogram)
     service: Histogram = field(default_factory=Histogram)
@@ -229,6 +235,7 @@ class ExchangeCounts:
         self.responses += other.responses
         self.without_response += other.without_response
         self.lost_responses += other.lost_responses
+        self.not_recorded += other.not_recorded
         self.request_sizes.merge(other.request_sizes)
         self.response_sizes.merge(other.response_sizes)
         self.errors += other.errors
@@ -448,6 +455,7 @@ class _KeptRequest:
     time_ns: int
     fetch: Message | None
     is_held: bool
+    connection: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,12 +484,16 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         self._last_response_ns: dict[str, int] = {}
         self._logins: dict[str, tuple[str | None, str | None]] = {}
         self._healths: list[Health] = []
+        self.recordings = Recordings()
+        # Connections that ended.
+        self._ended: set[str] = set()
         self.first_ns: int | None = None
         self.last_ns = 0
 
     def begin_capture(self, health: Health) -> None:
         """Keep the totals of a capture, which tell of its encrypted connections."""
         self._healths.append(health)
+        self.recordings.add(health.recorded)
 
     def secured(self) -> dict[str, Security]:
         """Return the connections that are encrypted or log in, by name. Order: after the run."""
@@ -542,14 +554,40 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             client.note_software(body)
         fetch = body if frame.api_key in FETCH_APIS else None
         is_held = body is not None and is_held_for_members(frame.api_key, body)
-        return _KeptRequest(row, frame.request, frame.time_ns, fetch, is_held)
+        return _KeptRequest(
+            row, frame.request, frame.time_ns, fetch, is_held, frame.connection
+        )
 
-    def take_unanswered(self, request: _KeptRequest, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
         """Count a request that gets no response, or one that the capture lost."""
         if request.request.lost:
             request.row.lost_responses += 1
-        else:
+        elif not is_awaited or self._is_missing(request):
             request.row.without_response += 1
+        else:
+            request.row.not_recorded += 1
+
+    def _is_missing(self, request: _KeptRequest) -> bool:
+        """Whether a response would have been recorded, as far as clients wait for it."""
+        if self.recordings.is_empty or request.connection in self._ended:
+            return True
+        time = request.time_ns / _SECOND_NS
+        pair = host_pair(request.connection)
+        return self.recordings.until(time, time + _ANSWERED_S, pair) >= time + _ANSWERED_S
+
+    def ending(self, ending: Ending) -> None:
+        """Note that a connection ended: no response comes any more."""
+        if len(self._ended) < STATS_ROWS_MAX:
+            self._ended.add(ending.connection)
+
+    @property
+    def holes(self) -> list[TimeSpan]:
+        """The times between frames of which nothing was recorded."""
+        if self.first_ns is None or self.recordings.is_empty:
+            return []
+        return self.recordings.holes(
+            self.first_ns / _SECOND_NS, self.last_ns / _SECOND_NS, REST_S
+        )
 
     def take_response(
         self,

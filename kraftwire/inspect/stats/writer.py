@@ -68,6 +68,9 @@ def _p99(service: Histogram) -> float:
 
 _NS = 1_000_000_000
 _NS_PER_MS = 1_000_000
+_MS = 1000
+# Times without a recording that are listed; the JSON form has all.
+_HOLES_SHOWN = 5
 
 # The largest numbers of rows of clients crossed with APIs, and of sizes.
 _PAIRS_SHOWN = 20
@@ -115,12 +118,15 @@ def write_stats(
 
 def _head(found: StatsCollector) -> list[str]:
     first = found.first_ns or 0
-    span = (found.last_ns - first) / _NS
+    whole, holes = (found.last_ns - first) / _NS, found.holes
+    span = whole - sum(end - start for start, end in holes)
     total = sum(row.requests for row in found.exchanges.rows.values())
     rate = f", {total / span:,.1f} a second" if span > 0 else ""
     lines = [
         f"{count_text(total, 'request')} in {duration_text(span)} from "
         f"{utc_text(first // _NS_PER_MS)}{rate}",
+        *(f"nothing is recorded for {duration_text(end - start)} from "
+          f"{utc_text(round(start * _MS))}" for start, end in holes[:_HOLES_SHOWN]),
         f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
         "waited is the p50 of what requests waited for records (Fetch, ShareFetch), for other "
         "members (JoinGroup, SyncGroup), or after another request of their connection",
@@ -219,6 +225,8 @@ def _errors(found: StatsCollector) -> Table:
             rows.append(("(no answer)", _api(key), key.client_id, row.without_response))
         if row.lost_responses:
             rows.append(("(answer not captured)", _api(key), key.client_id, row.lost_responses))
+        if row.not_recorded:
+            rows.append(("(recording ended before)", _api(key), key.client_id, row.not_recorded))
     for name, api, client_id, count in sorted(rows, key=lambda each: (-each[3], each[:3])):
         table.rows.append((name, api, client_id, f"{count:,}"))
     return table
@@ -275,6 +283,7 @@ def stats_to_json(found: StatsCollector) -> dict[str, Any]:
     return {
         "start": found.first_ns / _NS if found.first_ns is not None else None,
         "end": found.last_ns / _NS if has_frames else None,
+        "notRecorded": [{"from": start, "to": end} for start, end in found.holes],
         "exchanges": [_row(key, row) for key, row in found.exchanges.rows.items()],
         "clients": [
             {
@@ -306,6 +315,7 @@ def _row(key: ExchangeKey, row: ExchangeCounts) -> dict[str, Any]:
         "responses": row.responses,
         "withoutResponse": row.without_response,
         "lostResponses": row.lost_responses,
+        "notRecorded": row.not_recorded,
         "requestBytes": row.request_bytes,
         "responseBytes": row.response_bytes,
         "errors": dict(row.errors),
