@@ -173,6 +173,20 @@ def _directories() -> _OpenTable:
         for each in row.data.get("logDirs", ()):
             state = "cordoned" if each in cordoned else "online"
             table.rows.append((str(row.data["brokerId"]), each, state))
+        for each in row.derived["offlineLogDirs"]:
+            table.rows.append((str(row.data["brokerId"]), each, "offline"))
+
+    return _OpenTable(add, lambda: table)
+
+
+def _leaderless() -> _OpenTable:
+    """Begin the table of the partitions without a leader."""
+    table = Table("Partitions without a leader", ("partition", "why"), names=(0,), lists=(1,))
+
+    def add(row: Row) -> None:
+        if "noLeader" in row.derived:
+            name = row.name.removeprefix("partition ")
+            table.rows.append((name, row.derived["noLeader"]))
 
     return _OpenTable(add, lambda: table)
 
@@ -271,6 +285,7 @@ _TABLES: dict[str, tuple[_Begin, ...]] = {
             _partition,
             "PartitionRecord",
         ),
+        _leaderless,
     ),
     "configs": (
         _Kind(

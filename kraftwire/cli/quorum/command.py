@@ -31,6 +31,7 @@ from kraftwire.errors import WireError
 from kraftwire.wire.json_form import uuid_from_text
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+_LOOK_S = 0.1
 
 
 @click.group(context_settings=_HELP)
@@ -95,9 +96,16 @@ def describe(
         put(*_described(connection, as_json=as_json))
 
 
+def _cluster_id(connection: Connection) -> str:
+    """Return the cluster's id, which the first leader of a new quorum writes after its election."""
+    while not (found := connection.admin().describe_cluster().cluster_id) and connection.left_s:
+        time.sleep(_LOOK_S)
+    return found
+
+
 def _described(connection: Connection, *, as_json: bool) -> list[str]:
     info = connection.admin().describe_quorum()
-    cluster_id = connection.admin().describe_cluster().cluster_id
+    cluster_id = _cluster_id(connection)
     if as_json:
         return [json.dumps(quorum_json(info, cluster_id))]
     return status_lines(info, cluster_id)

@@ -56,6 +56,11 @@ class Connection:
     security: ClientSecurity | None = None
     _started: float = field(default_factory=time.monotonic)
 
+    @property
+    def left_s(self) -> float:
+        """The time that is left for the command, in seconds."""
+        return max(0.0, self._started + self.timeout_s - time.monotonic())
+
     def admin(self, *, timeout_s: float | None = None) -> Admin:
         """Return a client with the remaining time, or the given time-out.
 
@@ -63,7 +68,7 @@ class Connection:
         """
         if timeout_s is None:
             # A call that starts too late still makes one attempt.
-            timeout_s = max(0.1, self._started + self.timeout_s - time.monotonic())
+            timeout_s = max(0.1, self.left_s)
         options: dict[str, Any] = {
             name: _milliseconds(self.config, key) / 1000
             for key, name in _SECONDS.items()

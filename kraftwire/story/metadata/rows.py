@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraftwire.controller.image.record_store import Family
+from kraftwire.controller.image.topics import NO_LEADER
 from kraftwire.decode.body.secrets import holds_secrets, redact
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.security.acls import ALLOW, PREFIXED, Operation, ResourceType
+from kraftwire.story.metadata.leaderless import offline_directories, reason
 from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.raft.metadata_log import MECHANISMS, RESOURCES
+from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
 _Data = dict[str, Any]
@@ -31,7 +34,8 @@ class Row:
     describes the entity as it is; `topic` is the name that belongs to the topic id of a partition.
     `offset` is that of the record that last changed it; unless `is_exact`, the last offset that a
     snapshot covers which has the entity. `compared` is what counts for differences, if that is not
-    `data`: its secrets do, what a snapshot leaves out does not.
+    `data`: its secrets do, what a snapshot leaves out does not. `derived` is what other records say
+    of the entity: `offlineLogDirs` of a broker, `noLeader` of a partition, why it has none.
     """
 
     subject: str
@@ -43,6 +47,7 @@ class Row:
     is_exact: bool
     topic: str | None = None
     compared: _Data | None = field(default=None, repr=False)
+    derived: _Data = field(default_factory=dict)
 
     def to_json(self) -> _Data:
         """Return the row as a JSON object."""
@@ -54,6 +59,7 @@ class Row:
             "lastChangedOffset": self.offset,
             "isExact": self.is_exact,
             **topic,
+            **self.derived,
             "data": self.data,
         }
 
@@ -160,7 +166,17 @@ def _topics(state: LogState, subject: str) -> Iterator[Row]:
             version = dated.records.version(stored)
             offset = dated.changed_at(Family.PARTITIONS, key)
             row = _row(state, subject, partition, version, offset)
-            yield replace(row, name=f"partition {name}-{index}", topic=name)
+            has_leader = partition.leader != NO_LEADER
+            derived = {} if has_leader else {"noLeader": reason(state.image, partition)}
+            yield replace(row, name=f"partition {name}-{index}", topic=name, derived=derived)
+
+
+def _brokers(state: LogState, subject: str) -> Iterator[Row]:
+    """Yield each broker with its log directories that are offline."""
+    offline = offline_directories(state.image)
+    for row in _family(Family.BROKERS, lambda data: f"broker {data['brokerId']}")(state, subject):
+        ids = offline.get(row.data["brokerId"], ())
+        yield replace(row, derived={"offlineLogDirs": [uuid_to_text(each) for each in ids]})
 
 
 def _control(type: str, name_of: _Name, key: str = "") -> _Part:
@@ -191,7 +207,7 @@ SUBJECTS: dict[str, tuple[_Part, ...]] = {
     "controllers": (
         _family(Family.CONTROLLERS, lambda data: f"controller {data['controllerId']}"),
     ),
-    "brokers": (_family(Family.BROKERS, lambda data: f"broker {data['brokerId']}"),),
+    "brokers": (_brokers,),
     "topics": (_topics,),
     "configs": (
         _family(Family.CONFIGS, lambda data: f"config {resource_text(data)} {data['name']}"),

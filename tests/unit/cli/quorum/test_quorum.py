@@ -13,9 +13,12 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.cli.quorum.output import quorum_json, replication_lines, status_lines
 from kraftwire.client import Endpoint, QuorumInfo, ReplicaInfo
+from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import ReplicaState
 from kraftwire.wire.json_form import uuid_from_text
+from kraftwire.wire.message import Message
 from tests.support.fake_node import (
+    CLUSTER_ID,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     FakeNode,
@@ -146,6 +149,26 @@ def test_ipv6_endpoints_are_in_brackets() -> None:
         1, 1, 0, (ReplicaInfo(1, log_end_offset=0),), (), {1: (Endpoint("C", "::1", 9093),)}
     )
     assert '"endpoints": ["C://[::1]:9093"]' in status_lines(info, "c")[6]
+
+
+def test_the_id_of_a_new_cluster_is_waited_for(
+    capsys: pytest.CaptureFixture[str], controller: FakeNode
+) -> None:
+    """Its first leader writes it after the election; without it, no answer is better."""
+    answers: list[str] = []
+
+    def describe(_: Message) -> DescribeClusterResponse:
+        response = controllers({2: controller}, 2)
+        response.cluster_id = CLUSTER_ID if len(answers) >= 3 else ""
+        answers.append(response.cluster_id)
+        return response
+
+    controller.answers[DESCRIBE_CLUSTER] = describe
+    options = ["--bootstrap-controller", controller.address, "--timeout", "20"]
+    code, out, err = say(capsys, "describe", "--status", *options)
+    assert (code, err) == (0, "")
+    assert answers[-1] == CLUSTER_ID
+    assert CLUSTER_ID in out.splitlines()[0]
 
 
 def test_json_has_lag_and_lag_in_time_per_replica(
