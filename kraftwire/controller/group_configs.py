@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.topic_keys import Kind, boolean, check_value, one_of, whole
+from kraftwire.controller.topic_keys import Kind, boolean, check_value, list_parts, one_of, whole
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -20,15 +20,13 @@ _INT_MAX = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class _Number:
     """A key with a whole number. `least` is that of its type, `low` and `high` are the defaults of
-    the bounds in the file; None if the file has none. `if_given`: its default is not compared with
-    the bounds."""
+    the bounds in the file; None if the file has none."""
 
     name: str
     default: int
     least: int
     low: int | None
     high: int | None
-    if_given: bool = False
 
     def setting(self, what: str) -> str:
         """The key of the file for the default (empty), the least (min) or the largest (max)."""
@@ -48,7 +46,7 @@ def _of_every_kind() -> Iterator[_Number]:
     for kind in ("consumer", "share", "streams"):
         yield _Number(f"{kind}.session.timeout.ms", 45_000, 1, 45_000, 60_000)
         yield _Number(f"{kind}.heartbeat.interval.ms", 5000, 1, 5000, 15_000)
-        yield _Number(f"{kind}.assignment.interval.ms", 1000, 0, 0, 15_000, if_given=True)
+        yield _Number(f"{kind}.assignment.interval.ms", 1000, 0, 0, 15_000)
 
 
 _NUMBERS = (
@@ -88,19 +86,38 @@ def _reset(value: str) -> str:
     return f"{value!r:.300} is not earliest, latest or by_duration:PnDTnHnMn.nS"
 
 
+def _tags(value: str) -> str:
+    """Return why a value is no list of different tags, else an empty text."""
+    parts = list_parts(value)
+    is_list = all(parts) and len(set(parts)) == len(parts)
+    return "" if is_list else f"{value!r:.300} is not a list of different tags"
+
+
+def _letter_topic(value: str) -> str:
+    is_internal = value.startswith("__")
+    return f"{value!r:.300} begins with __, as topics of Kafka's own do" if is_internal else ""
+
+
 _OTHERS: Mapping[str, Callable[[str], str]] = {
+    "errors.deadletterqueue.copy.record.enable": boolean,
+    "errors.deadletterqueue.topic.name": _letter_topic,
     "share.auto.offset.reset": _reset,
     "share.isolation.level": one_of("read_committed", "read_uncommitted"),
     "share.renew.acknowledge.enable": boolean,
+    "streams.assignor.name": one_of("sticky"),
+    "streams.rack.aware.assignment.tags": _tags,
 }
 _TYPES: Mapping[str, Callable[[str], str]] = {
     **_OTHERS,
     **{key.name: whole(key.least, _INT_MAX) for key in _NUMBERS},
 }
 _DEFAULTS = {
+    "errors.deadletterqueue.copy.record.enable": (Kind.BOOLEAN, "false"),
+    "errors.deadletterqueue.topic.name": (Kind.STRING, ""),
     "share.auto.offset.reset": (Kind.STRING, "latest"),
     "share.isolation.level": (Kind.STRING, "read_uncommitted"),
     "share.renew.acknowledge.enable": (Kind.BOOLEAN, "true"),
+    "streams.rack.aware.assignment.tags": (Kind.LIST, ""),
 }
 GROUP_KEY_NAMES = frozenset(_TYPES)
 
@@ -137,11 +154,12 @@ def check_group(cluster: Cluster, name: str, values: Mapping[str, str]) -> None:
         own = values.get(number.name)
         default = cluster.number(number.setting(""), number.default)
         effective[number.name] = int(own) if own is not None else default
-        if own is not None or not number.if_given:
+        if own is not None:
             _check_bounds(cluster, number, effective[number.name])
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        if effective[session] <= effective[heartbeat]:
+        is_given = session in values or heartbeat in values
+        if is_given and effective[session] <= effective[heartbeat]:
             text = f"{session} is {effective[session]}"
             raise _error(f"{text}: expected more than {heartbeat}, {effective[heartbeat]}")
 

@@ -17,6 +17,8 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import TOPIC_NAME_RULE, is_topic_name
 
 _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+# The longest array that Java makes.
+_ARRAY_MAX = _INT_MAX - 8
 
 # Values are strings in records; a longer one does not fit Kafka's.
 _VALUE_LENGTH_MAX = 32767
@@ -151,6 +153,7 @@ _KEYS = (
     _string("compression.type", "producer", _codecs, "compression.type"),
     _int("compression.zstd.level", 3, whole(-131072, 22), "compression.zstd.level"),
     _long("delete.retention.ms", 86_400_000, _from_0, "log.cleaner.delete.retention.ms"),
+    _boolean_key("errors.deadletterqueue.group.enable", "false", boolean),
     _long("file.delete.delay.ms", 60_000, _from_0, "log.segment.delete.delay.ms"),
     _long("flush.messages", _LONG_MAX, _above_0, "log.flush.interval.messages"),
     _long(
@@ -163,6 +166,10 @@ _KEYS = (
     _long("local.retention.bytes", -2, whole(-2, _LONG_MAX), "log.local.retention.bytes"),
     _long("local.retention.ms", -2, whole(-2, _LONG_MAX), "log.local.retention.ms"),
     _long("max.compaction.lag.ms", _LONG_MAX, _above_0, "log.cleaner.max.compaction.lag.ms"),
+    _int(
+        "max.decompressed.message.bytes", _ARRAY_MAX, whole(1, _ARRAY_MAX),
+        "max.decompressed.message.bytes",
+    ),
     _int("max.message.bytes", 1_048_588, _bytes, "message.max.bytes"),
     _long(
         "message.timestamp.after.max.ms", 3_600_000, _from_0, "log.message.timestamp.after.max.ms"
@@ -175,6 +182,8 @@ _KEYS = (
     _long("min.compaction.lag.ms", 0, _from_0, "log.cleaner.min.compaction.lag.ms"),
     _int("min.insync.replicas", 1, whole(1, _INT_MAX), "min.insync.replicas"),
     _boolean_key("preallocate", "false", boolean, "log.preallocate"),
+    _long("remote.copy.lag.bytes", -1, whole(-1, _LONG_MAX), "log.remote.copy.lag.bytes"),
+    _long("remote.copy.lag.ms", 0, whole(-1, _LONG_MAX), "log.remote.copy.lag.ms"),
     _boolean_key("remote.log.copy.disable", "false", boolean),
     _boolean_key("remote.log.delete.on.disable", "false", boolean),
     _boolean_key("remote.storage.enable", "false", boolean),

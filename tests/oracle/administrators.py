@@ -1,4 +1,4 @@
-"""Random changes of ACLs, users, quotas, configurations, tokens and topics, at Kafka's and ours.
+"""Random changes of ACLs, users, quotas, configurations and so on, at Kafka's and ours.
 
 Owns the requests and what makes two answers comparable: without texts, and in one order, as Kafka's
 has that of hash tables (C-ORD-2). Values are few, so that requests meet what earlier ones wrote.
@@ -58,6 +58,8 @@ _CHARGED = ("CreateTopics", "DeleteTopics", "CreatePartitions")
 # Lists of answers that are in the order of the request.
 _IN_ORDER = {"CreateAcls": ["Results"], "DeleteAcls": ["FilterResults"]}
 _USER_RESOURCE = 7
+_RANGES = ("10.0.0.0/8", "10.0.0.9/28", "1.2.3.4/24", "::/0")
+_WRONG_RANGES = ("1.2.3.4/33", "::/129", "h/8", "/")
 _UNKNOWN_TOPIC, _NO_RIGHT_TO_TOPIC = 3, 29
 _TOPIC, _BROKER, _UNKNOWN, _LOGGER, _METRICS, _GROUP = 2, 4, 7, 8, 16, 32
 
@@ -77,7 +79,8 @@ class Script:
             self._whole_configs: 1,
             # Kafka's nodes work out a key of SCRAM for each token.
             self._tokens: 2,
-            self._levels: 0.3,
+            self._levels: 0.5,
+            self._controllers: 1,
             self._topics: 3,
             self._time: 1.5,
         }
@@ -114,7 +117,7 @@ class Script:
                 "ResourceName": "kafka-cluster" if kind == 4 and is_right else named,
                 "ResourcePatternType": self._one([3, 4], [9]),
                 "Principal": self._one(["User:a", "User:b", "Group:g:h"], ["User:", "x"]),
-                "Host": self._one(["*", "1.2.3.4"], ["", "nowhere"]),
+                "Host": self._one(["*", "1.2.3.4", *_RANGES], ["", "nowhere", *_WRONG_RANGES]),
                 "Operation": self._one([2, *range(2, 9), 11, 13, 15], [99]),
                 "PermissionType": self._one([2, 2, 3], [9]),
             }
@@ -129,7 +132,7 @@ class Script:
                 "ResourceNameFilter": self._one([None, "t", "t.u", "kafka-cluster"], [""]),
                 "PatternTypeFilter": self._one([1, 2, 3, 4], [9]),
                 "PrincipalFilter": self._one([None, "User:a", "User:b"], ["User:"]),
-                "HostFilter": self._one([None, None, "*", "1.2.3.4"], [""]),
+                "HostFilter": self._one([None, None, "*", "1.2.3.4", _RANGES[0]], [""]),
                 "Operation": self._one([1, 1, 2, 3, 4], [99]),
                 "PermissionType": self._one([1, 2, 3], [9]),
             }
@@ -250,13 +253,31 @@ class Script:
         return "time", 0, {"ms": self._random.choice(_MOVES_MS)}
 
     def _levels(self) -> Question:
+        name = self._one(["metadata.version", "share.version"], ["nope"])
+        low, high = (6, 34) if name == "metadata.version" else (0, 3)
         update = {
-            "Feature": "metadata.version",
-            "MaxVersionLevel": self._random.randint(6, 31),
+            "Feature": name,
+            "MaxVersionLevel": self._random.randint(low, high),
             "UpgradeType": self._one([1], [2, 3]),
         }
         body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
         return "UpdateFeatures", 2, body
+
+    def _controllers(self) -> Question:
+        # The active controller is 1. Kafka writes an unchanged registration again (C-CREG).
+        id = self._one([8, 9, 8, 9, 1], [-1])
+        if self._random.random() < 0.5:
+            return "UnregisterController", 0, {"ControllerId": id}
+        ranges = {"MinSupportedVersion": 0, "MaxSupportedVersion": 99}
+        names = ("metadata.version", "kraft.version", "share.version")
+        body = {
+            "ControllerId": max(id, 8),
+            "IncarnationId": self._random.randbytes(16),
+            "ZkMigrationReady": False,
+            "Listeners": [{"Name": "CONTROLLER", "Host": "h", "Port": 9, "SecurityProtocol": 0}],
+            "Features": [{"Name": name} | ranges for name in names],
+        }
+        return "ControllerRegistration", 0, body
 
     def _resource(self) -> tuple[int, str]:
         kind = self._one([_METRICS, _GROUP], [_TOPIC, _BROKER, _LOGGER, _UNKNOWN])
@@ -339,6 +360,10 @@ _VALUES: Mapping[int, Mapping[str, list[str]]] = {
         "share.renew.acknowledge.enable": ["TRUE", "no"],
         "streams.num.standby.replicas": _NUMBERS,
         "streams.initial.rebalance.delay.ms": _NUMBERS,
+        "streams.assignor.name": ["sticky", "x"],
+        "streams.rack.aware.assignment.tags": ["a", "a, b", "a,a", "a,,b", ""],
+        "errors.deadletterqueue.topic.name": ["t", "__t", ""],
+        "errors.deadletterqueue.copy.record.enable": ["TRUE", "no"],
     },
 }
 _OTHER_VALUES: Mapping[str, list[str]] = {"no.such.thing": ["1", "DEBUG"]}

@@ -18,7 +18,7 @@ _LATER = 1 << 40
 # What may be wrong with a registration; directories by number.
 WRONG: Mapping[str, Mapping[str, Any]] = {
     "cluster": {"cid": "x" * 22},
-    "features": {"features": {"metadata.version": (7, 30)}},
+    "features": {"features": {"metadata.version": (7, 33)}},
     "level": {"features": {"metadata.version": (7, 20)}},
     "no level": {"features": {"group.version": (0, 1)}},
     "another's directory": {"LogDirs": [1]},

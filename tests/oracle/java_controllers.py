@@ -177,7 +177,9 @@ class JavaControllers:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._formatted(level), folder)
         if log:
+            # The records that a new cluster begins with are in a log already.
             place = folder / _LOG_NAME
+            shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
             first, rest = (cut.end.offset, cut.rest) if cut else (0, log)
             (place / f"{first:020}.log").write_bytes(rest)

@@ -77,7 +77,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "absent": [f"absent{random.getrandbits(8)}"],
             "uneven": [f"uneven{random.getrandbits(16)}", random.choice(topics)],
             "recovering": [random.choice(topics), random.randint(0, 3)],
-            "metadata": [random.randint(6, 31), random.choices((1, 2, 3), (6, 2, 1))[0]],
+            "metadata": [random.randint(6, 34), random.choices((1, 2, 3), (6, 2, 1))[0]],
             "placed": [
                 random.choice([*_PLACED, topics[0]]),
                 (

@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from tests.oracle import client_steps, operations
 from tests.oracle.forwarding import Sender
 from tests.support.maven import KAFKA, ROOT, directory_of, kafka_classpath
@@ -46,6 +47,8 @@ class Tools:
                 self.oracle: Any = importlib.import_module("oracle")
                 self.node: Any = importlib.import_module("node")
                 self.proto: Any = importlib.import_module("proto")
+        # Brokers support what the current release does.
+        vars(self.oracle).update(FEATURES=dict(SUPPORTED_FEATURES))
 
     def sender(self, connection: Any) -> Sender:
         """A connection over which requests may be forwarded."""

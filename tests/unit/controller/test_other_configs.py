@@ -118,11 +118,22 @@ def test_values_of_client_metrics(key: str, value: str, code: int) -> None:
         ("share.auto.offset.reset", "by_duration:P1DT", BAD_CONFIG),
         ("share.auto.offset.reset", "by_duration:", BAD_CONFIG),
         ("share.auto.offset.reset", "PT1M", BAD_CONFIG),
+        ("errors.deadletterqueue.topic.name", "__mine", BAD_CONFIG),
+        ("errors.deadletterqueue.topic.name", "mine", NONE),
+        ("errors.deadletterqueue.copy.record.enable", "x", BAD_CONFIG),
+        ("streams.assignor.name", "sticky", NONE),
+        ("streams.assignor.name", "mine", BAD_CONFIG),
+        ("streams.rack.aware.assignment.tags", "a, b", NONE),
+        ("streams.rack.aware.assignment.tags", "a,a", BAD_CONFIG),
+        ("streams.rack.aware.assignment.tags", "a,,b", BAD_CONFIG),
     ],
 )
 def test_values_of_groups(key: str, value: str, code: int) -> None:
     """Bounds are those of Kafka's brokers (C-CFG-10)."""
     assert alter(ControlledCluster(), GROUP_RESOURCE, "g", (key, SET, value)) == code
+
+
+_SHARE = "share.session.timeout.ms"
 
 
 def test_the_controllers_file_bounds_groups() -> None:
@@ -135,6 +146,10 @@ def test_the_controllers_file_bounds_groups() -> None:
     session = "consumer.session.timeout.ms"
     assert alter(cluster, GROUP_RESOURCE, "g", (session, SET, "6000")) == NONE
     assert alter(cluster, GROUP_RESOURCE, "g", (session, SET, "5000")) == BAD_CONFIG
+    # What a group does not give is not compared: it may be right for another group.
+    cluster.settings = {"group.share.min.session.timeout.ms": "50000"}
+    assert alter(cluster, GROUP_RESOURCE, "s", ("share.delivery.count.limit", SET, "5")) == NONE
+    assert alter(cluster, GROUP_RESOURCE, "s", (_SHARE, SET, "45000")) == BAD_CONFIG
     cluster.settings = {"group.streams.max.standby.replicas": "3"}
     assert alter(cluster, GROUP_RESOURCE, "h", ("streams.num.standby.replicas", SET, "3")) == NONE
 
@@ -214,7 +229,7 @@ def test_a_configuration_is_described_with_what_would_count_without_it() -> None
         ("log.cleanup.policy", "delete", Origin.DEFAULT),
     ]
     assert found["remote.storage.enable"].synonyms == ()
-    assert len(found) == 33
+    assert len(found) == 37
 
 
 @pytest.mark.parametrize(

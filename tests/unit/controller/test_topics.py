@@ -78,7 +78,7 @@ def test_the_answer_has_the_topic_and_its_effective_configuration() -> None:
     (result,) = cluster.do(cluster.create(topic("t", 3, 2, configs=configs))).topics
     assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 3, 2)
     values = {one.name: (one.value, one.config_source) for one in result.configs}
-    assert len(values) == 33
+    assert len(values) == 37
     assert values["cleanup.policy"] == ("compact", 1)
     assert values["retention.ms"] == ("7200000", 4)
     assert values["segment.bytes"] == ("1073741824", 5)
