@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -24,6 +24,7 @@ from kraftwire.messages.streams_group_heartbeat_request import StreamsGroupHeart
 from kraftwire.messages.sync_group_request import SyncGroupRequest
 from kraftwire.spark.stages.clusters import with_cluster
 from kraftwire.spark.stages.keys import evidence
+from kraftwire.spark.stages.recorded import with_part
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables.columns import Column, Table
 from kraftwire.wire.json_form import uuid_to_text
@@ -157,6 +158,10 @@ def groups(tables: Tables) -> DataFrame:
     facts = with_cluster(group_facts(tables["group_exchanges"]), tables).where(
         "kind <> 'commit' and error_code = 0 and generation > 0"
     )
+    # Who is seen only after what was not recorded did not take part in the rebalance before.
+    facts = with_part(facts, tables, F.col("time_ns"))
+    facts = facts.withColumn("_first", F.min("part").over(Window.partitionBy(*_KEYS)))
+    facts = facts.where("part = _first")
     # A member that repeats its epoch takes part once, with its first heartbeat.
     first = facts.groupBy(*_KEYS, "member_id", "kind").agg(
         F.min("time_ns").alias("time_ns"),

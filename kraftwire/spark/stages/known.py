@@ -18,14 +18,14 @@ _TIMELINE_INPUTS = (
     "raft_exchanges", "batches", "metadata_records", "exchanges", "connections", "files",
     "bad_input", CLUSTERS,
 )  # fmt: skip
-_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS)
+_LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", "files", CLUSTERS)
 
 _OURS = (
     Stage(CLUSTERS, ("connections", "files", "exchanges"), clusters),
     Stage("raft_timeline", _TIMELINE_INPUTS, raft_timeline),
     Stage("replica_lag", _LAG_INPUTS, replica_lag),
-    Stage("groups", ("group_exchanges", CLUSTERS), groups),
-    Stage("group_lag", ("group_exchanges", "partition_traffic", CLUSTERS), group_lag),
+    Stage("groups", ("group_exchanges", "files", CLUSTERS), groups),
+    Stage("group_lag", ("group_exchanges", "partition_traffic", "files", CLUSTERS), group_lag),
     Stage("partitions", ("partition_traffic", "batches", CLUSTERS), partitions),
     Stage("anomalies", ANOMALY_INPUTS, anomalies),
 )

@@ -18,6 +18,7 @@ from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.stages.clusters import same, with_cluster
 from kraftwire.spark.stages.groups import group_facts
 from kraftwire.spark.stages.keys import topic_key, with_response_time
+from kraftwire.spark.stages.recorded import with_part
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
 from kraftwire.wire.json_form import uuid_to_text
@@ -36,7 +37,7 @@ def group_lag(tables: Tables) -> DataFrame:
     traffic = _named(with_cluster(tables["partition_traffic"], tables))
     commits = _commits(tables, traffic)
     ends = _ends(traffic)
-    rows = _states(commits, ends)
+    rows = _states(commits, ends, tables)
     distance = F.col("end_offset") - F.col("committed")
     rows = rows.withColumn("lag", F.when(distance < 0, F.lit(0)).otherwise(distance))
     return _with_age(rows, traffic).select(TABLES["group_lag"].arrow.names)
@@ -82,8 +83,11 @@ def _ends(traffic: DataFrame) -> DataFrame:
     return moved.where("highest >= 0").select("bucket", *_PARTITION, "highest")
 
 
-def _states(commits: DataFrame, ends: DataFrame) -> DataFrame:
-    """Merge commits and moves of the end in order; each row has the last of both."""
+def _states(commits: DataFrame, ends: DataFrame, tables: Tables) -> DataFrame:
+    """Merge commits and moves of the end in order; each row has the last of both.
+
+    A commit holds no longer than the recording goes on: later ones may have been missed.
+    """
     groups = commits.groupBy(*_GROUP).agg(
         F.min("bucket").alias("since"), F.max("topic").alias("t"), F.max("topic_id").alias("i")
     )
@@ -103,8 +107,12 @@ def _states(commits: DataFrame, ends: DataFrame) -> DataFrame:
         )
     )
     past = Window.partitionBy(*_GROUP).orderBy("bucket").rowsBetween(*_PAST)
+    recorded = Window.partitionBy(*_GROUP, "part").orderBy("bucket").rowsBetween(*_PAST)
+    # The second of a row ends a second after its start.
+    end_ns = (F.unix_micros("bucket") + 1_000_000) * 1000
     return (
-        both.withColumn("committed", F.last("committed", ignorenulls=True).over(past))
+        with_part(both, tables, end_ns)
+        .withColumn("committed", F.last("committed", ignorenulls=True).over(recorded))
         .withColumn("end_offset", F.max("highest").over(past))
         .where("committed is not null")
     )
@@ -138,7 +146,8 @@ def _with_age(rows: DataFrame, traffic: DataFrame) -> DataFrame:
 
 def replica_lag(tables: Tables) -> DataFrame:
     """Return the largest lag of each replica in each second in which it fetched."""
-    fetches = _caught_up(_with_end(_both_ends(tables)).where("fetch_offset is not null"))
+    fetches = _with_end(_both_ends(tables)).where("fetch_offset is not null")
+    fetches = _caught_up(with_part(fetches, tables, F.col("time_ns")))
     lag = F.greatest(F.lit(0).cast("bigint"), F.col("end") - F.col("fetch_offset"))
     behind = (F.col("time_ns") - F.col("caught_up_ns")) / 1e6
     return (
@@ -234,9 +243,9 @@ def _caught_up(fetches: DataFrame) -> DataFrame:
     """Add when the replica was last caught up, by the rule of KIP-836.
 
     A Fetch at the end of the log means now; one at what was the end at the previous Fetch means
-    then.
+    then. Whether it was after what was not recorded is not known until it is again.
     """
-    order = Window.partitionBy(*_REPLICA).orderBy("time_ns")
+    order = Window.partitionBy(*_REPLICA, "part").orderBy("time_ns")
     past = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before_end, before = F.lag("end").over(order), F.lag("time_ns").over(order)
     moment = F.when(F.col("fetch_offset") >= F.col("end"), F.col("time_ns")).when(

@@ -98,3 +98,16 @@ def test_epochs_of_a_consumer_group(spark: SparkSession) -> None:
         (1, 1, (0.0, 0.0)), (2, 2, (9.0, 12.0)),
     ]
     assert {row["protocol"] for row in rows} == {"consumer"}
+
+
+def test_a_rebalance_does_not_last_into_the_next_capture(spark: SparkSession) -> None:
+    """A member that is seen there for the first time was in the group before."""
+    files = [
+        {"kind": "capture", "recorded": [{"first_ns": first, "last_ns": first + 10 * SECOND}]}
+        for first in (START, START + 5000 * SECOND)
+    ]
+    beats = [_beat(1, "a", 3), _beat(2, "b", 3), _beat(5001, "c", 3)]
+    tables = given(spark, files=files, group_exchanges=beats)
+    (row,) = rows_of(STAGES["groups"].make(tables), "groups")
+    assert (row["end"] - row["start"]).total_seconds() == 1
+    assert row["members"] == 2

@@ -171,6 +171,43 @@ def test_the_age_of_what_is_not_committed(spark: SparkSession) -> None:
     assert [(row["lag"], row["behind_ms"]) for row in rows] == [(5, 2000.0)]
 
 
+# Two captures, of the seconds 0 to 10 and 5,000 to 5,010.
+_TWO = [
+    {"kind": "capture", "recorded": [{"first_ns": first, "last_ns": first + 10 * SECOND}]}
+    for first in (START, START + 5000 * SECOND)
+]
+
+
+def test_a_commit_does_not_hold_while_nothing_is_recorded(spark: SparkSession) -> None:
+    """The group may have committed unseen; its lag is known with the first commit after that."""
+    rows = _run(
+        spark, "group_lag", files=_TWO,
+        group_exchanges=[_commit(1, 5), _commit(5003, 90)],
+        partition_traffic=[
+            _traffic(0, "fetch", high_watermark=5),
+            _traffic(4, "fetch", high_watermark=12),
+            _traffic(5001, "fetch", high_watermark=100),
+        ],
+    )
+    assert [(_at(r), r["committed"], r["end_offset"], r["lag"]) for r in rows] == [
+        (1, 5, 5, 0), (4, 5, 12, 7), (5003, 90, 100, 10),
+    ]
+
+
+def test_a_replica_is_not_behind_since_the_capture_before(spark: SparkSession) -> None:
+    """It may have caught up unseen."""
+    rows = _run(
+        spark, "replica_lag", files=_TWO,
+        quorum_observations=[
+            _observed(0, 3, 10, log_end_offset=10, high_watermark=10),
+            _observed(5000, 2, 90, log_end_offset=90, high_watermark=90),
+            _observed(5001, 3, 80, high_watermark=90),
+        ],
+    )
+    third = {_at(row): (row["lag_max"], row["behind_ms"]) for row in rows if row["replica_id"] == 3}
+    assert third == {0: (0, 0.0), 5001: (10, None)}
+
+
 def test_no_lag_without_an_end(spark: SparkSession) -> None:
     """A commit alone does not say how far the group is behind."""
     [row] = _run(spark, "group_lag", group_exchanges=[_commit(3, 5)])
