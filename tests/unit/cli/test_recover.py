@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from kraftwire.cli import main as cli
 from kraftwire.log.files import LocalFiles
+from kraftwire.log.quorum_state import QuorumState
+from kraftwire.records.reader import read_batches
+from kraftwire.replica.storage import Storage
 from tests.support.metadata_files import WRONG, batch_of
-from tests.support.survivor_directories import Made, endpoint, make
+from tests.support.survivor_directories import Made, endpoint, make, node_of
 
 _PARTITION = "__cluster_metadata-0"
 
@@ -217,3 +221,33 @@ def test_a_link_in_the_place_of_what_is_kept_is_refused(
     assert code == 1
     assert f"{kept}: making the directory failed: it is a link, which may lead anywhere" in err
     assert (_contents(tmp_path / "n1"), _contents(victim)) == before
+
+
+def test_a_log_that_was_cut_before_the_records_of_an_impostor_goes_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By the commands of docs/security.md, with what decode says."""
+    made = Made(id=1, epochs=((1, 0),), state=QuorumState(5, leader_id=1), root=str(tmp_path))
+    config = _survivor(tmp_path, made)
+    partition = tmp_path / "n1" / _PARTITION
+    segment = partition / f"{0:020}.log"
+    position = segment.stat().st_size
+    end = max(batch.last_offset for batch in read_batches(segment.read_bytes())) + 1
+    with segment.open("ab") as log:
+        log.write(batch_of(WRONG[1:2], end, epoch=2))
+    assert _run(capsys, "-c", config)[0] == 1
+    assert cli.main(["decode", "-q", str(partition)]) in (0, 3)
+    assert f"contradiction at {position}" in capsys.readouterr().err
+    page = Path("docs/security.md").read_text().partition("## After an impostor")[2]
+    block = page.partition("```sh")[2].partition("```")[0]
+    values = {"DIR": partition.parent, "POSITION": position, "SEGMENT": segment.name, "EPOCH": 7}
+    environment = {**os.environ, **{name: str(value) for name, value in values.items()}}
+    subprocess.run(["sh", "-euc", block], env=environment, check=True)
+    code, out, err = _run(capsys, "-c", config, "--yes")
+    assert (code, err) == (0, "")
+    assert f"a record of the voters (1 alone) at offset {end}, epoch 8" in out
+    assert cli.main(["metadata", "show", str(partition), "voters"]) == 0
+    storage = Storage.open(node_of(Made(id=1, root=str(tmp_path))).directories, LocalFiles())
+    assert storage.log.end_offset == end + 1
+    storage.close()
+    assert '"leaderEpoch":8' in (partition / "quorum-state").read_text()
