@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from confluent_kafka import admin as admin_module
 
 from kraftwire.controller.cluster import RESERVED_DIRECTORIES
 from kraftwire.controller.image import MetadataImage
-from tests.failures.senders import NumberProducer, Sender
+from tests.failures.senders import NumberProducer, Sender, contents
 from tests.support.java import run_kafka_tool
 from tests.support.mixed_quorum import (
     JAVA,
@@ -221,6 +222,60 @@ def test_levels_rise_under_brokers_that_stay(tmp_path: Path) -> None:
         assert image().metadata_version == 30
         assert image().features["eligible.leader.replicas.version"] == 1
         cluster.check_health()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", [OURS, JAVA])
+def test_the_levels_of_4_4_come_between_two_failovers(tmp_path: Path, other: str) -> None:
+    """Under a producer, also where the third controller is one of Kafka's, which then leads; a
+    controller is unregistered by Kafka's own tool (C-FEA-9, C-CREG-2)."""
+    options: Any = {
+        "brokers": dict.fromkeys(BROKERS, JAVA),
+        "format_options": ("--release-version", "4.3"),
+    }
+    with MixedQuorum(tmp_path, {1: OURS, 2: OURS, 3: other}, PROPERTIES, **options) as cluster:
+        cluster.start()
+        servers = cluster.bootstrap_servers
+        admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
+        admin.create_topics([topic])[TOPIC].result(60)
+        with Sender(servers, TOPIC) as sender:
+            sender.wait_flow()
+            fail_over(cluster)
+            sender.wait_flow()
+            # A voter that has just started tells the leader what it supports in a while.
+            wait_until(lambda: is_raised(servers, "4.4"), "the new levels", cluster.last_lines)
+            sender.wait_flow()
+            fail_over(cluster)
+            sender.wait_flow()
+        image = cluster.members[1].image
+        wait_until(lambda: image().metadata_version == 33, "the new level", cluster.last_lines)
+        assert image().features["share.version"] == 2
+        print(f"{len(sender.sends)} sends, the longest took {sender.worst(0):.1f} s")
+        assert sender.failures == []
+        assert contents(servers, TOPIC) == Counter(sender.acknowledged)
+        for node_id, text in ((9, "9 is not"), (cluster.leader(), "unregister itself")):
+            tool = ("unregister-controller", "--bootstrap-server", servers, "--id", str(node_id))
+            result = run_kafka_tool("org.apache.kafka.tools.ClusterTool", *tool, check=False)
+            assert result.returncode == 1
+            assert text in result.stderr
+        cluster.check_health()
+
+
+def is_raised(servers: str, release: str) -> bool:
+    """Whether kafka-features raises all levels to those of a release."""
+    tool = ("--bootstrap-server", servers, "upgrade", "--release-version", release)
+    command = "org.apache.kafka.tools.FeatureCommand"
+    return run_kafka_tool(command, *tool, check=False).returncode == 0
+
+
+def fail_over(cluster: MixedQuorum) -> None:
+    """Kill the leader, wait for another one, and start the first again."""
+    leader = cluster.leader()
+    cluster.members[leader].kill()
+    cluster.leader(among=[each.node_id for each in cluster.controllers if each.node_id != leader])
+    cluster.members[leader].start()
+    cluster.members[leader].wait_ready()
 
 
 def has_directories(image: MetadataImage) -> bool:
