@@ -256,6 +256,8 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
     if not path and not is_safe:
         problem = "expected file:///PATH or https://... of the provider's key set"
         raise view.error(_KEYS_URL, f"{problem}, found {url!r}", OAUTHBEARER)
+    for claim in ("audience", "issuer"):
+        _check_expected(view, claim)
     checks = TokenChecks(
         frozenset(view.listed(f"{_BEARER}expected.audience")),
         view.get(f"{_BEARER}expected.issuer"),
@@ -269,6 +271,16 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
         _number(view, f"{_KEYS}retry.backoff.max.ms", OAUTHBEARER, 10_000),
     )
     return SignedTokens(path, url, checks, refresh)
+
+
+def _check_expected(view: Properties, claim: str) -> None:
+    """Check that tokens for others are not taken without a word of the operator (SEC-S42)."""
+    expected, allow = f"{_BEARER}expected.{claim}", f"{_BEARER}allow.unverified.{claim}"
+    text = (view.get(allow) or "false").lower()
+    if text not in ("true", "false"):
+        raise view.error(allow, f"expected true or false, found {text!r}")
+    if text == "false" and not view.get(expected):
+        raise view.error(expected, f"missing: without it set {allow}=true to take tokens of any")
 
 
 def _number(view: Properties, key: str, mechanism: str | None, default: int) -> int:

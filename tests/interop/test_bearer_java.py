@@ -101,6 +101,7 @@ def _properties(provider: Provider, stores: MemberStores) -> dict[str, object]:
         f"{bearer}.login.callback.handler.class": _LOGIN,
         "sasl.oauthbearer.token.endpoint.url": provider.token("node"),
         "sasl.oauthbearer.expected.audience": "kafka",
+        "sasl.oauthbearer.allow.unverified.issuer": "true",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:node;User:alice",
         "metadata.max.idle.interval.ms": 200,

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.class_archive import archive_options
-from tests.support.java_sources import SOURCES, places_of_classes, with_moved_imports
+from tests.support.java_sources import (
+    SOURCES,
+    Places,
+    called_place,
+    places_of_classes,
+    with_moved_imports,
+)
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
 # Short-lived JVMs start twice as fast with the quick compiler and the serial collector, and two of
@@ -43,6 +49,7 @@ def run_kafka_tool(
     Raises: AssertionError with the tool's output if it fails and `check` is set; skips or fails
     the test where Java or the jars are missing.
     """
+    main_class = called_place(main_class, _places(release))
     if release == KAFKA:
         result = shared_tools().run(main_class, *args)
     else:
@@ -86,25 +93,30 @@ def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
 
     `folder` is for programs whose classes not every release has.
     """
-    classpath = kafka_classpath(release)
     sources = sorted((SOURCES / folder).glob("*.java"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     target = CACHE / f"classes-{release.version}-{digest}"
     with exclusive(f"classes-{release.version}"):
         if not target.exists():
-            _compile(sources, classpath, target)
+            _compile(sources, release, target)
     return target
 
 
-def _compile(sources: list[Path], classpath: str, target: Path) -> None:
+@functools.cache
+def _places(release: Release) -> Places:
+    return places_of_classes(Path(kafka_classpath(release)).parent.glob("kafka*.jar"))
+
+
+def _compile(sources: list[Path], release: Release, target: Path) -> None:
     """Compile copies that import what moved from where the release has it; see java_sources."""
     folder = Path(tempfile.mkdtemp(prefix="classes-", dir=CACHE))
-    places = places_of_classes(Path(classpath).parent.glob("kafka*.jar"))
+    places = _places(release)
     try:
         for source in sources:
             text = with_moved_imports(source.read_text("utf-8"), places)
             (folder / source.name).write_text(text, "utf-8")
-        command = ["javac", "-Xlint:all", "-Werror", "-d", str(folder), "-cp", classpath]
+        command = ["javac", "-Xlint:all", "-Werror", "-d", str(folder)]
+        command += ["-cp", kafka_classpath(release)]
         result = subprocess.run(
             [*command, *(str(folder / source.name) for source in sources)],
             capture_output=True,

@@ -15,6 +15,8 @@ from pathlib import Path
 from kraftwire.testing.cluster import kafka
 from tests.support.maven import CACHE, KAFKA
 
+# A class that is called by its name, in the text of a program.
+_NAME = re.compile(r'"((?:org\.apache\.kafka|kafka)\.[\w.]*\.?[A-Z]\w*)"')
 _IMPORT = re.compile(r"^import ((?:org\.apache\.kafka|kafka)\.[\w.]+);$", re.MULTILINE)
 
 SOURCES = Path(__file__).with_name("java")
@@ -43,9 +45,17 @@ def imported_classes() -> list[str]:
 def with_moved_imports(text: str, places: Places) -> str:
     """The program with every import of a class that moved naming its place in a release.
 
-    Raises: AssertionError for a class that the release does not have, or has in several places.
+    So does every string that is the name of a class; not every release has those. Raises:
+    AssertionError for an import that the release does not have, or has in several places.
     """
-    return _IMPORT.sub(lambda found: f"import {place_of(found[1], places)};", text)
+    text = _IMPORT.sub(lambda found: f"import {place_of(found[1], places)};", text)
+    return _NAME.sub(lambda found: f'"{called_place(found[1], places)}"', text)
+
+
+def called_place(name: str, places: Places) -> str:
+    """Where a release has a class that is called by its name; the name if it has none."""
+    found = places.get(name.rpartition(".")[2], [])
+    return found[0] if name not in found and len(found) == 1 else name
 
 
 def place_of(name: str, places: Places) -> str:

@@ -75,6 +75,15 @@ def test_signed_tokens(tmp_path: Path) -> None:
     for url in ("http://idp/keys", "/keys", "https", "file://", "http://[::1/keys", "https://a:b/"):
         with pytest.raises(UsageError, match=r"expected file:///PATH or https://\.\.\. of"):
             config(tmp_path, f"{text}sasl.oauthbearer.jwks.endpoint.url={url}\n")
+    place = "sasl.oauthbearer.jwks.endpoint.url=https://idp/keys\n"
+    with pytest.raises(UsageError, match=r"expected\.issuer: missing: .*allow\.unverified\.issuer"):
+        config(tmp_path, text + place)
+    allowed = "sasl.oauthbearer.allow.unverified.issuer="
+    with pytest.raises(UsageError, match="issuer: expected true or false, found 'yes'"):
+        config(tmp_path, f"{text}{place}{allowed}yes\n")
+    text += f"{allowed}TRUE\n"
+    with pytest.raises(UsageError, match=r"expected\.audience: missing"):
+        config(tmp_path, text.replace("expected.audience=kafka,x", "expected.issuer=x") + place)
     more = "sasl.oauthbearer.jwks.endpoint.refresh.ms=60000\n"
     for url in ("https://idp/keys", "http://localhost:1/keys"):
         found = config(tmp_path, f"{text}{more}sasl.oauthbearer.jwks.endpoint.url={url}\n")
