@@ -51,11 +51,13 @@ def fields(data: bytes) -> list[tuple[int, bytes]]:
     return [(tag, found) for tag, found, _ in elements(inner)]
 
 
-def octets(tag: int, data: bytes) -> bytes:
-    """Return the bytes of an octet string, which BER may have in parts."""
+def octets(tag: int, data: bytes, depth: int = 0) -> bytes:
+    """Return the bytes of an octet string, which BER may have in parts, and these in parts."""
     if not tag & _CONSTRUCTED:
         return data
-    return b"".join(octets(part, found) for part, found, _ in elements(data))
+    if depth > _DEPTH_MAX:
+        raise ValueError("elements nested too deeply")
+    return b"".join(octets(part, found, depth + 1) for part, found, _ in elements(data))
 
 
 def number(data: bytes) -> int:

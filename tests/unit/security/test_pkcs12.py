@@ -173,6 +173,13 @@ def test_elements_nested_for_ever_are_refused() -> None:
     for data in (b"\x30\x80" * 100_000, b"\x30\x80" + b"\x24\x80" * 100_000):
         with pytest.raises(StoreError):
             read_pkcs12(data, PASSWORD)
+    nested = b""
+    for _ in range(2_000):
+        nested = b"\x24\x83" + len(nested).to_bytes(3) + nested
+    kind = bytes.fromhex("06092a864886f70d010701")
+    body = b"\xa0\x83" + len(nested).to_bytes(3) + nested
+    with pytest.raises(StoreError, match="damaged"):
+        read_pkcs12(_sequence(b"\x02\x01\x03", _sequence(kind, body)), PASSWORD)
 
 
 @pytest.mark.parametrize(
