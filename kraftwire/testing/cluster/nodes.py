@@ -305,11 +305,15 @@ def from_json(folder: Path, state: dict[str, Any]) -> ClusterFiles:
         id, role = _number(each, "id", _ID_MAX), _checked(each, "role", str)
         if id in files.nodes or role not in _READY:
             raise ValueError(f"node {id} is there twice, or no {' or '.join(_READY)}")
+        if role == "broker" and jars is None:
+            raise ValueError(f"node {id} is a broker, and kafka is null")
         process = None
         if each["pid"] is not None:
             started = _checked(each, "started", str)
             process = Process(_number(each, "pid", _ID_MAX), started, str(files.config(id)))
         files.nodes[id] = Node(id, role, _number(each, "port", _PORT_MAX), process)
+    if not files.of_role("controller"):
+        raise ValueError("there is no controller")
     return files
 
 

@@ -38,8 +38,9 @@ def test_a_cluster_is_formatted_for_controllers_and_brokers(tmp_path: Path) -> N
         assert found.cluster_id == files.cluster_id
     assert "process.roles=broker\n" in files.config(101).read_text()
     assert "offsets.topic.replication.factor=2\n" in files.config(102).read_text()
+    files.jars = tmp_path / "libs"
     again = from_json(tmp_path, json.loads(json.dumps(to_json(files))))
-    assert again.nodes == files.nodes
+    assert (again.nodes, again.jars) == (files.nodes, files.jars)
 
 
 def test_only_the_process_that_was_started_is_ended(tmp_path: Path) -> None:
@@ -225,6 +226,7 @@ def state_of(folder: Path, **changes: object) -> dict[str, object]:
         ({"id": None}, "id is None"),
         ({"role": "voter"}, "no controller or broker"),
         ({"role": "\x00"}, "role is"),
+        ({"role": "broker"}, "node 1 is a broker, and kafka is null"),
         ({"port": 65536}, "port is not from 1 to 65535"),
         ({"started": None}, "started is None"),
         ({"started": "\ud800"}, "started is"),
@@ -256,7 +258,10 @@ def test_a_state_file_is_only_data(
 @pytest.mark.parametrize(
     "content",
     [b"", b"\xff", b"[]", b"{}", b'{"nodes": [1]}', b"[" * 100_000, b" " * (1 << 20) + b" "]
-    + [b'{"kafka": null, "clusterId": "a", "nodes": %s}' % each for each in (b"{}", b"[[]]", b"0")],
+    + [
+        b'{"kafka": null, "clusterId": "a", "nodes": %s}' % each
+        for each in (b"{}", b"[[]]", b"0", b"[]")
+    ],
 )  # fmt: skip
 def test_odd_state_is_one_line(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
