@@ -449,16 +449,18 @@ class Leaders:
             known.leaderless = start, until
 
     def _is_begin_seen(self, known: LeaderOfEpoch) -> bool:
-        """Return whether an epoch's first evidence is from its election."""
-        if known.time is None or known.begins or known.seen_in not in _BEGINNINGS:
+        """Return whether the election of an epoch's leader is seen, or a record says when."""
+        if known.time is None or known.begins:
             return False
-        if known.last_seen is None:
-            return True  # a record of the log says when
         votes = [
             each.time
             for each in self._elections.rounds
             if (each.epoch, each.candidate) == (known.epoch, known.leader) and not each.is_pre_vote
         ]
+        if not votes and known.seen_in not in _BEGINNINGS:
+            return False
+        if known.last_seen is None:
+            return True  # no frame names the leader
         since = max(votes, default=known.time - _ANNOUNCED_S)
         return not self._nodes.recordings.pauses(since, known.time)
 

@@ -120,9 +120,9 @@ class Nodes:
         found = []
         for each in self.silences:
             if not self._is_waiting(each):
-                later = [known for known in leaders if known[0] > each.start]
+                later = [known for known in leaders if known[0] > each.start - _ON_THE_WAY_S]
                 unheard = (time for time, who in later if not is_heard_by(each.node, who, time))
-                last = min(unheard, default=end)
+                last = max(each.start, min(unheard, default=end))
                 if self._is_recorded(each, min(last, end), pairs[each.node]):
                     found.append(each)
         self.silences = found

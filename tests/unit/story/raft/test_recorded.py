@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.recorded import PAUSE_NS
+from kraftwire.capture.recorded import PAUSE_NS, Recorded, Recordings
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.nodes import Nodes
+from kraftwire.story.raft.timeline import Timeline
 from tests.fuzz.outcome import seed
 from tests.support.capture_cuts import DAY_S, part, raft_story, raft_text, save, without
 from tests.support.scripted_quorum import ScriptedQuorum
@@ -141,6 +142,57 @@ def test_a_log_tells_of_the_time_that_no_capture_shows(has_log: bool) -> None:
     story = quorum.timeline.story()
     assert [round(end - start) for start, end in story.not_recorded] == [] if has_log else [100]
     assert story.silences == []
+
+
+def test_an_election_counts_whatever_names_the_leader_first() -> None:
+    """The first answer to a Fetch may come before the leader announces itself to others."""
+    quorum = ScriptedQuorum()
+    quorum.begin(1, 2, epoch=1)
+    for _ in range(8):
+        quorum.fetch(2, 1, offset=7, epoch=1, high_watermark=7)
+        quorum.wait(0.5)
+    quorum.go_on(2)
+    quorum.vote(3, 2, epoch=2)
+    quorum.fetch(2, 3, offset=7, epoch=2, high_watermark=7)
+    quorum.go_on(2)
+    one, other = quorum.timeline.story().leaders
+    assert one.leaderless == (one.end, other.time)
+    assert other.seen_in == "Fetch"
+
+
+def test_a_capture_at_one_host_does_not_show_what_others_say_to_a_new_leader() -> None:
+    """Node 2 fetches from node 3 from then on, and nothing of that comes by node 1."""
+    quorum = ScriptedQuorum()
+    quorum.begin(1, 2, epoch=1)
+    for _ in range(8):
+        for replica in (2, 3):
+            quorum.fetch(replica, 1, offset=7, epoch=1, high_watermark=7)
+        quorum.wait(0.5)
+    quorum.end(1, 2, epoch=1, preferred=[3])
+    quorum.begin(3, 1, epoch=2)
+    for _ in range(8):
+        quorum.fetch(1, 3, offset=7, epoch=2, high_watermark=7)
+        quorum.wait(0.5)
+    assert quorum.timeline.story().silences == []
+
+
+def test_a_node_is_silent_only_where_the_capture_of_its_hosts_runs() -> None:
+    """Of two captures at the same time, the one that shows node 4 ends before the other."""
+    first, second = (Recorded(pairs={("10.0.0.1", f"10.0.0.{node}")}) for node in (4, 2))
+    quorum = ScriptedQuorum()
+    quorum.timeline = Timeline(Recordings([first, second]))
+    for at in range(32):
+        quorum.fetch(2, 1, offset=7, epoch=1, high_watermark=7)
+        second.note(round(quorum.now * 1e9))
+        if at < 16:
+            quorum.fetch(4, 1, offset=7, epoch=1, high_watermark=7)
+            first.note(round(quorum.now * 1e9))
+        quorum.wait(0.5)
+    assert quorum.timeline.story().silences == []
+    for at in range(16, 32):
+        first.note(round((1000 + at / 2) * 1e9))
+    (silence,) = quorum.timeline.story().silences
+    assert silence.node == 4
 
 
 def _signs(monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[dict[str, Any], dict[Any, Any]]:
