@@ -24,6 +24,7 @@ PARTITIONS_VARIABLE = "KRAFTWIRE_BENCH_PARTITIONS"
 
 _SMALL, _LARGE = "createTopics of 1,000 partitions", f"createTopics of {PARTITIONS_MAX:,}"
 _BEATS = "heartbeats of 200 brokers"
+_BESIDE = "heartbeats beside createTopics"
 _REPLAY, _LOAD = "start from the log", "start from a snapshot"
 _FAILOVER = "failover of three"
 _MEMORY = "resident memory"
@@ -37,7 +38,8 @@ _KEEP_LOG = {"metadata.log.max.record.bytes.between.snapshots": 1 << 30}
 _WRITE_SNAPSHOT = {"metadata.log.max.record.bytes.between.snapshots": 1 << 20}
 
 # Ratios to Kafka's.
-_CEILINGS = {_SMALL: 1.0, _LARGE: 2.0, _REPLAY: 3.0, _LOAD: 3.0, _FAILOVER: 3.0, _MEMORY: 1.0}
+_CEILINGS = {_SMALL: 1.0, _LARGE: 2.0, f"{_BESIDE}, p99": 2.0}
+_CEILINGS |= {_REPLAY: 3.0, _LOAD: 3.0, _FAILOVER: 3.0, _MEMORY: 1.0}
 
 Figures = dict[str, dict[str, float]]
 
@@ -74,6 +76,8 @@ def _alone(kinds: dict[str, str], partitions: int, figures: Figures) -> None:
         for _ in range(_LONG_ROUNDS):
             for one in quorums.values():
                 one.heartbeats(_BEATS, _BEAT_SECONDS)
+                with one.creating(1_000):
+                    one.heartbeats(_BESIDE, _BEAT_SECONDS)
         for one in quorums.values():
             one.fill(partitions)
             one.configure(_KEEP_LOG)
@@ -87,9 +91,10 @@ def _alone(kinds: dict[str, str], partitions: int, figures: Figures) -> None:
             one.configure(_KEEP_LOG)
         _start_in_turn(quorums, _LOAD)
         for name, one in quorums.items():
-            beats = one.times.pop(_BEATS)
-            for share in (0.5, 0.99):
-                figures[name][f"{_BEATS}, p{share * 100:.0f}"] = _quantile(beats, share)
+            for what in (_BEATS, _BESIDE):
+                beats = one.times.pop(what)
+                for share in (0.5, 0.99):
+                    figures[name][f"{what}, p{share * 100:.0f}"] = _quantile(beats, share)
             figures[name] |= {what: min(times) for what, times in one.times.items()}
 
 

@@ -6,9 +6,10 @@ A broker registers and is unfenced by its first heartbeat; there is no process.
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -41,6 +42,7 @@ _REQUEST_SECONDS = 60.0
 _FIRST_CHANGE_SECONDS_MAX = 120.0
 _LOOK_SECONDS = 0.01
 _BEAT_SECONDS = 2.0    # Kafka's default
+_PAUSE_SECONDS = 0.2
 _CAUGHT_UP = 1 << 40
 
 # Kafka's defaults, except sessions: nobody keeps them alive between two measurements.
@@ -178,6 +180,23 @@ class Controllers:
         """Create topics until there are so many partitions."""
         while self.partitions < partitions:
             self.create(min(PARTITIONS_MAX, partitions - self.partitions))
+
+    @contextmanager
+    def creating(self, partitions: int) -> Iterator[None]:
+        """Let topics be created one after the other, with pauses, by another thread."""
+        is_over = threading.Event()
+
+        def create() -> None:
+            while not is_over.wait(_PAUSE_SECONDS):
+                self.create(partitions)
+
+        thread = threading.Thread(target=create)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     def _connection(self, member: Member) -> Connection:
         address = "127.0.0.1", member.port
