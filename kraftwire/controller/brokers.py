@@ -35,6 +35,7 @@ from kraftwire.messages.register_broker_record import (
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 
 _FENCE = 1
@@ -53,6 +54,7 @@ class _State(Enum):
     SHUTDOWN_NOW = auto()
 
 
+@Divided
 def register_broker(
     cluster: Cluster,
     sessions: Sessions,
@@ -62,7 +64,7 @@ def register_broker(
     cluster_id: str | None,
     next_offset: int,
     now_ms: int,
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Register a broker, fenced until its heartbeats report an offset past the record.
 
     Its epoch is the offset of the first record written, unless the same process registers again
@@ -84,7 +86,7 @@ def register_broker(
             and version >= _WITH_PREVIOUS_EPOCH
             and request.previous_broker_epoch == known.epoch
         )
-        records = _clean_up(cluster, request.broker_id, is_clean=is_clean)
+        records = yield from _clean_up(cluster, request.broker_id, is_clean=is_clean)
     else:
         record.fenced = known.is_fenced
         record.in_controlled_shutdown = known.in_controlled_shutdown
@@ -98,14 +100,16 @@ def register_broker(
     )
 
 
-def _clean_up(cluster: Cluster, broker_id: int, *, is_clean: bool) -> list[VersionedRecord]:
+def _clean_up(
+    cluster: Cluster, broker_id: int, *, is_clean: bool
+) -> Pieces[list[VersionedRecord]]:
     """Take a broker that starts again out of the in-sync replicas; after an unclean stop it is not
     eligible either (C-REG-5)."""
     topics = cluster.image.topics
     if is_clean or not cluster.has_elr:
-        return updates(cluster, topics.in_isr(broker_id), removed=broker_id)
+        return updates.in_pieces(cluster, topics.in_isr(broker_id), removed=broker_id)
     keys = [*topics.in_isr(broker_id), *topics.in_elr(broker_id)]
-    return updates(cluster, keys, unclean=broker_id)
+    return updates.in_pieces(cluster, keys, unclean=broker_id)
 
 
 def _registration_error(
@@ -163,6 +167,7 @@ def _broker_record(
     return record
 
 
+@Divided
 def heartbeat(
     cluster: Cluster,
     sessions: Sessions,
@@ -170,7 +175,7 @@ def heartbeat(
     *,
     next_offset: int,
     now_ms: int,
-) -> StepResult:
+) -> Pieces[StepResult]:
     """Record a broker's heartbeat, and fence it, unfence it or let it shut down (C-HB-6)."""
     broker = cluster.image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
@@ -181,8 +186,10 @@ def heartbeat(
     is_caught_up = request.current_metadata_offset >= broker.offset
     state = _state(sessions, broker)
     wanted = _next_state(cluster, sessions, broker, request, state)
-    records = _state_records(cluster, broker, state, wanted, request.offline_log_dirs)
-    records += _directory_records(cluster, broker, request)
+    records = yield from _state_records(
+        cluster, broker, state, wanted, request.offline_log_dirs
+    )
+    records += yield from _directory_records(cluster, broker, request)
     is_fenced = wanted in (_State.FENCED, _State.SHUTDOWN_NOW)
     last_offset = next_offset + len(records) - 1
 
@@ -249,7 +256,7 @@ def _state_records(
     state: _State,
     wanted: _State,
     offline: Collection[bytes] = (),
-) -> list[VersionedRecord]:
+) -> Pieces[list[VersionedRecord]]:
     """Return what changes with a broker's state; `offline` directories are lost at the same time.
     """
     topics = cluster.image.topics
@@ -262,8 +269,9 @@ def _state_records(
         # Its directories go with the same heartbeat: a replica there cannot lead.
         lost = _stored_in(cluster, topics.without_leader, broker.id, offline)
         keys = sorted(topics.without_leader.difference(lost), key=topics.order)
-        return [(change, 0), *updates(cluster, keys, added=broker.id)]
-    moved = updates(cluster, topics.in_isr(broker.id), removed=broker.id)
+        gained = yield from updates.in_pieces(cluster, keys, added=broker.id)
+        return [(change, 0), *gained]
+    moved = yield from updates.in_pieces(cluster, topics.in_isr(broker.id), removed=broker.id)
     if wanted is _State.CONTROLLED_SHUTDOWN:
         change.in_controlled_shutdown = _SHUTS_DOWN
         return moved if broker.in_controlled_shutdown else [(change, _WITH_SHUTDOWN), *moved]
@@ -273,7 +281,7 @@ def _state_records(
 
 def _directory_records(
     cluster: Cluster, broker: BrokerImage, request: BrokerHeartbeatRequest
-) -> list[VersionedRecord]:
+) -> Pieces[list[VersionedRecord]]:
     """Return what changes with a broker's offline and cordoned directories (C-DIR-3, C-DIR-5)."""
     records: list[VersionedRecord] = []
     offline = set(request.offline_log_dirs) & set(broker.log_dirs)
@@ -282,7 +290,7 @@ def _directory_records(
     if cluster.level >= WITH_DIRECTORIES and offline:
         # Differs from Kafka, which looks at the other replicas there as well (C-DIR-3).
         keys = _stored_in(cluster, cluster.image.topics.in_isr(broker.id), broker.id, offline)
-        records += updates(cluster, keys, removed=broker.id)
+        records += yield from updates.in_pieces(cluster, keys, removed=broker.id)
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
         )
@@ -316,12 +324,15 @@ def _stored_in(
     return found
 
 
-def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> StepResult:
+@Divided
+def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> Pieces[StepResult]:
     """Fence the first of the brokers whose sessions have expired (C-HB-11)."""
     found = sessions.expired(cluster.image, now_ms)[:1]
     records: list[VersionedRecord] = []
     for broker in found:
-        records += _state_records(cluster, broker, _State.UNFENCED, _State.FENCED)
+        records += yield from _state_records(
+            cluster, broker, _State.UNFENCED, _State.FENCED
+        )
 
     def applied() -> None:
         for broker in found:
@@ -331,7 +342,10 @@ def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> StepResult:
     return StepResult(None, records, applied)
 
 
-def unregister_broker(cluster: Cluster, request: UnregisterBrokerRequest) -> StepResult:
+@Divided
+def unregister_broker(
+    cluster: Cluster, request: UnregisterBrokerRequest
+) -> Pieces[StepResult]:
     """Remove a broker's registration; its replicas stay, out of sync (C-FEN-5)."""
     broker = cluster.image.brokers.get(request.broker_id)
     if broker is None:
@@ -341,5 +355,5 @@ def unregister_broker(cluster: Cluster, request: UnregisterBrokerRequest) -> Ste
     topics = cluster.image.topics
     keys = [*topics.in_isr(broker.id), *topics.in_elr(broker.id)]
     record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    records = updates(cluster, keys, removed=broker.id)
+    records = yield from updates.in_pieces(cluster, keys, removed=broker.id)
     return StepResult(UnregisterBrokerResponse(), [*records, (record, 0)])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 
 import trio
 
@@ -205,7 +206,7 @@ class Controller:
     async def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Message:
         quorum = self._quorum
         return await self.decide(
-            lambda cluster, next_offset: brokers.register_broker(
+            lambda cluster, next_offset: brokers.register_broker.in_pieces(
                 cluster,
                 self._sessions,
                 request,
@@ -223,7 +224,7 @@ class Controller:
         self._heartbeats[id(request)] = request
         try:
             return await self.decide(
-                lambda cluster, next_offset: brokers.heartbeat(
+                lambda cluster, next_offset: brokers.heartbeat.in_pieces(
                     cluster, self._sessions, request, next_offset=next_offset, now_ms=now_ms()
                 ),
                 ("broker", request.broker_id),
@@ -354,6 +355,11 @@ class Controller:
             return False
         return True
 
+    def _check_epoch(self, epoch: int) -> None:
+        """End work of an epoch that is over: the image may have changed. Raises: ApiError."""
+        if self._epoch != epoch:
+            raise not_active()
+
     def _has_expired(self, now_ms: int) -> bool:
         """Return whether a session has expired. A broker whose heartbeat waits is not silent,
         however slow this controller is."""
@@ -365,7 +371,10 @@ class Controller:
 
     async def _fence(self, epoch: int) -> None:
         """Fence a broker whose session has expired."""
-        result = brokers.expire(self._cluster, self._sessions, self._quorum.now_ms())
+        expiring = brokers.expire.in_pieces(
+            self._cluster, self._sessions, self._quorum.now_ms()
+        )
+        result = await in_turns(expiring, partial(self._check_epoch, epoch))
         if result.records:
             fenced = [
                 record.broker_id
@@ -401,13 +410,10 @@ class Controller:
         base_offset = quorum.raft.end_offset
         deciding = batches.decide.in_pieces(chosen, self._cluster, base_offset, now_ms)
 
-        def resumed() -> None:
-            # The image may have changed.
-            if self._epoch != epoch:
-                raise not_active()
-
         try:
-            batch: batches.Batch[tuple[int, int]] = await in_turns(deciding, resumed)
+            batch: batches.Batch[tuple[int, int]] = await in_turns(
+                deciding, partial(self._check_epoch, epoch)
+            )
         except ApiError:
             self._queue = chosen | self._queue
             raise

@@ -24,7 +24,8 @@ async def handle(request: Request, context: Context) -> Message:
         if is_passed_on(request) and not is_active(context):
             return await context.forward(message, request.version)
         return await context.controller.decide(
-            lambda cluster, _: unregister_broker(cluster, message), ("broker", message.broker_id)
+            lambda cluster, _: unregister_broker.in_pieces(cluster, message),
+            ("broker", message.broker_id),
         )
     except ApiError as error:
         return UnregisterBrokerResponse(error_code=error.code, error_message=error.detail)

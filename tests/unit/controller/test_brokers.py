@@ -504,3 +504,39 @@ def test_a_broker_that_comes_back_does_not_lead_from_a_directory_that_it_lost() 
         )
     )
     assert [cluster.partition(key).leader for key in keys] == [-1, 7]
+
+
+def test_a_broker_with_many_partitions_goes_and_comes_in_pieces() -> None:
+    """100,000 partitions took seconds in which the controller did nothing else (SEC-WORK)."""
+    count, sessions = 50, Sessions(9000)
+    cluster = ControlledCluster(brokers=(1, 2))
+    cluster.topic("t", *[[1, 2]] * count)
+    epoch = cluster.image.brokers[1].epoch
+    beat = BrokerHeartbeatRequest(
+        broker_id=1, broker_epoch=epoch, current_metadata_offset=1 << 40, want_fence=True
+    )
+    sessions.touch(cluster.image.brokers[1], 0)
+    features = [
+        schema.Feature(name=name, min_supported_version=0, max_supported_version=level)
+        for name, level in cluster.image.features.items()
+    ]
+    divided = {
+        "register": brokers.register_broker.in_pieces(
+            cluster.view,
+            Sessions(9000),
+            registration(broker_id=1, incarnation_id=bytes(15) + b"\x09", features=features),
+            4,
+            cluster_id=CLUSTER_ID,
+            next_offset=1000,
+            now_ms=1 << 40,
+        ),
+        "heartbeat": brokers.heartbeat.in_pieces(
+            cluster.view, sessions, beat, next_offset=1000, now_ms=1
+        ),
+        "expire": brokers.expire.in_pieces(cluster.view, sessions, 1 << 40),
+        "unregister": brokers.unregister_broker.in_pieces(
+            cluster.view, UnregisterBrokerRequest(broker_id=1)
+        ),
+    }
+    pauses = {name: sum(1 for _ in pieces) for name, pieces in divided.items()}
+    assert pauses == dict.fromkeys(divided, count)
