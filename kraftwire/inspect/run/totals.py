@@ -103,7 +103,8 @@ def summary(totals: Totals) -> Iterator[str]:
     """Yield the lines of a summary."""
     if totals.captures or totals.frames:
         shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
-        yield f"{_count(totals.frames, 'frame')}{shown}{_found(totals.findings)}"
+        kinds = ", each a request or a response" if totals.frames else ""
+        yield f"{_count(totals.frames, 'frame')}{shown}{kinds}{_found(totals.findings)}"
     for name, health in totals.captures.items():
         yield from _capture(name, health)
     if any(_is_locked(tls) for health in totals.captures.values() for tls in health.tls):

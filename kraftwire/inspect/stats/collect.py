@@ -38,6 +38,9 @@ K = TypeVar("K")
 GROWTH = 1.05
 ERROR = (GROWTH - 1) / 2
 
+# A hundredth of fewer values is less than one of them.
+P99_COUNT_MIN = 100
+
 _LOG = log(GROWTH)
 # Smaller values count as this one, which is a nanosecond if the unit is milliseconds.
 _LEAST = 1e-6
@@ -121,12 +124,22 @@ class Histogram:
                 return min(max(middle, self.smallest), self.largest)
         return self.largest
 
+    @property
+    def p99(self) -> float | None:
+        """The 99th percentile; None of so few values that it would be the largest of them."""
+        return self.quantile(0.99) if self.count >= P99_COUNT_MIN else None
+
+    @property
+    def high(self) -> float | None:
+        """The p99, or the largest of fewer values; None without any."""
+        return self.p99 or (self.largest if self.count else None)
+
     def to_json(self) -> dict[str, float | int | None]:
         """Return count, p50, p99 and maximum as a JSON object."""
         return {
             "count": self.count,
             "p50": self.quantile(0.5),
-            "p99": self.quantile(0.99),
+            "p99": self.p99,
             "max": self.largest if self.count else None,
         }
 

@@ -18,6 +18,7 @@ from kraftwire.decode.text import (
 from kraftwire.inspect.stats.collect import (
     ERROR,
     LEGEND,
+    P99_COUNT_MIN,
     ExchangeCounts,
     ExchangeKey,
     Histogram,
@@ -38,7 +39,7 @@ Name = TypeVar("Name")
 _NOTHING = -1.0
 
 _KEYS: dict[str, Callable[[ExchangeCounts], float]] = {
-    "p99": lambda row: _p99(row.service),
+    "p99": lambda row: _high(row.service),
     "requests": lambda row: row.requests,
     "errors": lambda row: sum(row.errors.values()),
 }
@@ -56,14 +57,13 @@ def in_order(
 
 
 def slowest_first(rows: Iterable[tuple[Name, ExchangeCounts]]) -> list[tuple[Name, ExchangeCounts]]:
-    """Return the rows with their names by the p99 of what surely is service."""
+    """Return the rows with their names by the p99 of what surely is service, or its largest."""
     by_name = sorted(rows, key=lambda each: str(each[0]))
-    return sorted(by_name, key=lambda each: -_p99(each[1].clear_service))
+    return sorted(by_name, key=lambda each: -_high(each[1].clear_service))
 
 
-def _p99(service: Histogram) -> float:
-    value = service.quantile(0.99)
-    return _NOTHING if value is None else value
+def _high(service: Histogram) -> float:
+    return _NOTHING if service.high is None else service.high
 
 
 _NS = 1_000_000_000
@@ -77,7 +77,7 @@ _PAIRS_SHOWN = 20
 _SIZES_SHOWN = 20
 
 _ORDERS: dict[Sort, str] = {
-    "p99": "longest p99 first",
+    "p99": "longest p99 or max first",
     "requests": "most requests first",
     "errors": "most errors first",
     "name": "by name",
@@ -124,10 +124,11 @@ def _head(found: StatsCollector) -> list[str]:
     rate = f", {total / span:,.1f} a second" if span > 0 else ""
     lines = [
         f"{count_text(total, 'request')} in {duration_text(span)} from "
-        f"{utc_text(first // _NS_PER_MS)}{rate}",
+        f"{utc_text(first // _NS_PER_MS)}{rate}; rows count requests, each with its response",
         *(f"nothing is recorded for {duration_text(end - start)} from "
           f"{utc_text(round(start * _MS))}" for start, end in holes[:_HOLES_SHOWN]),
-        f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
+        f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}, p99 "
+        f"only of {P99_COUNT_MIN} and more); "
         "waited is the p50 of what requests waited for records (Fetch, ShareFetch), for other "
         "members (JoinGroup, SyncGroup), or after another request of their connection",
     ]
@@ -149,15 +150,20 @@ def _slowest(found: StatsCollector) -> list[str]:
         "than the request: they may have waited)"
     )
     return [
-        f"slowest client: {name}, p99 {_ms(row.clear_service, 0.99)} ms; its slowest API is "
-        f"{_api(worst)}, p99 {_ms(pair.clear_service, 0.99)} ms in {requests}"
+        f"slowest client: {name}, {_named_high(row.clear_service)}; its slowest API is "
+        f"{_api(worst)}, {_named_high(pair.clear_service)} in {requests}"
         f"{left_out if unclear else ''}"
     ]
 
 
-def _ms(histogram: Histogram, share: float | None = None) -> str:
-    value = histogram.largest if share is None else histogram.quantile(share)
-    if value is None or not histogram.count:
+def _named_high(histogram: Histogram) -> str:
+    """Return the p99, or the largest value by its name."""
+    name = "max" if histogram.p99 is None else "p99"
+    return f"{name} {_ms(histogram.high)} ms"
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
         return ""
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
 
@@ -172,10 +178,10 @@ def _numbers(row: ExchangeCounts) -> tuple[str, ...]:
     return (
         f"{row.requests:,}",
         f"{errors:,}" if errors else "",
-        _ms(row.service, 0.5),
-        _ms(row.service, 0.99),
-        _ms(row.service),
-        _ms(row.wait, 0.5),
+        _ms(row.service.quantile(0.5)),
+        _ms(row.service.p99),
+        _ms(row.service.largest if row.service.count else None),
+        _ms(row.wait.quantile(0.5)),
     )
 
 
@@ -247,8 +253,9 @@ def _sizes(found: StatsCollector, which: str) -> Table:
 
 
 def _size_cells(sizes: Sizes) -> Sequence[str]:
-    shares = [sizes.histogram.quantile(share) or 0 for share in (0.5, 0.99)]
-    texts = [size_text(round(each)) for each in (*shares, sizes.histogram.largest)]
+    found = sizes.histogram
+    values = found.quantile(0.5), found.p99, found.largest
+    texts = ["" if each is None else size_text(round(each)) for each in values]
     return (size_text(sizes.total), *texts, sizes.bars())
 
 

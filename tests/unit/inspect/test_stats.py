@@ -323,6 +323,26 @@ def test_tables_are_sorted_as_wanted(sort: Sort, first: str) -> None:
     assert lines[head + 2].split()[0] == first
 
 
+@pytest.mark.parametrize("count", [99, 100])
+def test_a_p99_needs_a_hundred_answers(count: int) -> None:
+    """Of fewer it would be the largest, which is shown by its own name."""
+    frames = []
+    for name, latency in (("even", 5), ("odd", 7)):
+        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
+        for number in range(count):
+            frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
+            taken_ms = latency if number else 900
+            frames.append(maker.response(HeartbeatResponse(), taken_ms * MS))
+    has_p99 = count == 100
+    text = " ".join(_written(frames).split())
+    assert ("slowest client: odd, p99 7" in text) == has_p99
+    assert ("slowest client: even, max 900.0 ms" in text) != has_p99
+    row = json.loads(_written(frames, as_json=True))["exchanges"][0]
+    assert (row["serviceMs"]["p99"] is not None) == has_p99
+    assert row["serviceMs"]["max"] == 900
+    assert (row["requestSizes"]["p99"] is not None) == has_p99
+
+
 def test_only_the_first_rows_are_shown_if_so_wanted() -> None:
     """A cluster may have a thousand clients, of which one is wanted."""
     frames = []
