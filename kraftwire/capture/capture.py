@@ -57,6 +57,8 @@ LONG_BYTES = 64 * 1024
 REVIEW_NS = 1_000_000_000
 
 _MASK = 0xFFFFFFFF
+# The largest time that the engine takes; a damaged one may be larger. Units: nanoseconds.
+_TIME_MAX = (1 << 63) - 1
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
@@ -208,7 +210,7 @@ class Capture:
     def _take_by_engine(self, *where: Any) -> tuple[int, int, int]:
         """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
         in_order, order = self._in_order, self._order
-        in_order.latest_ns = order.latest_ns
+        in_order.latest_ns = min(order.latest_ns, _TIME_MAX)
         after, taken, first_ns, last_ns = in_order.follow(*where)
         if taken:
             order.latest_ns = in_order.latest_ns

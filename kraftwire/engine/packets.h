@@ -20,11 +20,11 @@ typedef struct {
    capture/packets/time_order.py. */
 #define DISORDER_NS 1000000
 
-/* Whether the time between two packets may be a pause, before which a walk ends so that the first
-   and the last time of its packets say all: not longer than PAUSE_NS of capture/recorded.py. */
+/* Whether a walk ends between two packets, so that the first and the last time of its packets say all:
+   where time goes back, and before what may be a pause, of at most PAUSE_NS of capture/recorded.py. */
 static inline bool is_pause(long long before_ns, long long after_ns)
 {
-    return after_ns - before_ns > 500000000 || before_ns - after_ns > DISORDER_NS;
+    return after_ns - before_ns > 500000000 || before_ns > after_ns;
 }
 
 /* A packet of TCP over IP that is whole in the capture, and neither opens nor ends a connection: its
