@@ -14,6 +14,8 @@ _CONSTRUCTED = 0x20
 _INDEFINITE = 0x80
 _END = b"\0\0"
 _DEPTH_MAX = 32
+# Real ones have up to 30. Work on the numbers grows with the square of their length.
+_OID_BYTES_MAX = 256
 
 
 def content(data: bytes, at: int, tag: int) -> tuple[bytes, int]:
@@ -66,7 +68,9 @@ def number(data: bytes) -> int:
 
 
 def dotted(oid: bytes) -> str:
-    """Return an object identifier as text."""
+    """Return an object identifier as text. Raises: ValueError for one that is far too long."""
+    if len(oid) > _OID_BYTES_MAX:
+        raise ValueError("an object identifier that is too long")
     numbers, value = [], 0
     for byte in oid:
         value = value << 7 | byte & 0x7F

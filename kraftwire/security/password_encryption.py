@@ -189,13 +189,14 @@ def _derived(
     name: str, use: int, password: Password, salt: bytes, iterations: int, *, size: int
 ) -> bytes:
     """Derive a key, an initial vector or a key for a MAC, as PKCS 12 does (appendix B.2)."""
-    block = hashlib.new(name).block_size
+    hashed = getattr(hashlib, name)
+    block = hashed().block_size
     mixed = _repeated(salt, block) + _repeated(password.ended, block)
     made = b""
     while len(made) < size:
         digest = bytes([use]) * block + mixed
         for _ in range(password.spend(iterations)):
-            digest = hashlib.new(name, digest).digest()
+            digest = hashed(digest).digest()
         made += digest
         more = int.from_bytes(_repeated(digest, block)[:block]) + 1
         mixed = b"".join(

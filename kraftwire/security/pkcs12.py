@@ -114,6 +114,7 @@ class _Found:
         self._by_id: dict[bytes, bytes] = {}
         self._by_name: dict[str, bytes] = {}
         self._by_subject: dict[bytes, bytes] = {}
+        self._issuers: dict[bytes, bytes] = {}
 
     def add_all(self, data: bytes) -> None:
         """Take the bags of a SafeContents. Raises: ValueError or IndexError for what is none."""
@@ -163,7 +164,10 @@ class _Found:
                 self._by_name[name.lower()] = certificate
             if identity is not None and name is not None:
                 self._by_both.setdefault((identity, name.lower()), certificate)
-        self._by_subject.setdefault(issuer_and_subject(certificate)[1], certificate)
+        issuer, subject = issuer_and_subject(certificate)
+        self._by_subject.setdefault(subject, certificate)
+        if issuer != subject:
+            self._issuers[certificate] = issuer
 
     def _chain(self, key: _Key) -> tuple[bytes, ...]:
         """Return the certificates of a key, each issued by the next."""
@@ -173,8 +177,7 @@ class _Found:
         chain: dict[bytes, None] = {}
         while following is not None and following not in chain and len(chain) < _CHAIN_MAX:
             chain[following] = None
-            issuer, subject = issuer_and_subject(following)
-            following = self._by_subject.get(issuer) if issuer != subject else None
+            following = self._by_subject.get(self._issuers.get(following, b""))
         return tuple(chain)
 
     def _new_name(self) -> str:

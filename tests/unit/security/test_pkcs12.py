@@ -182,6 +182,13 @@ def test_elements_nested_for_ever_are_refused() -> None:
         read_pkcs12(_sequence(b"\x02\x01\x03", _sequence(kind, body)), PASSWORD)
 
 
+def test_an_identifier_without_end_is_refused() -> None:
+    """Its number took time with the square of its length."""
+    assert der.dotted(bytes.fromhex("2a864886f70d010701")) == "1.2.840.113549.1.7.1"
+    with pytest.raises(ValueError, match="too long"):
+        der.dotted(b"\xff" * 900_000)
+
+
 @pytest.mark.parametrize(
     ("key", "plain", "data"),
     [
