@@ -15,7 +15,9 @@ from kraftwire.controller.partition_changes import RECOVERING, Target, change_pa
 from kraftwire.controller.producer_ids import allocate_producer_ids
 from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
 from kraftwire.controller.topic_keys import setting_errors
+from kraftwire.controller.versions import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from kraftwire.errors import ApiError
+from kraftwire.log.features import FeatureWishes, choose_features
 from kraftwire.messages import alter_configs_request as whole
 from kraftwire.messages import assign_replicas_to_dirs_request as schema
 from kraftwire.messages import incremental_alter_configs_request as single
@@ -365,3 +367,11 @@ def test_eligible_leader_replicas_need_a_level_and_bring_one_least_isr() -> None
     cluster.replay(feature_records(cluster.view, [update]))
     assert cluster.image.configs == {(BROKER_RESOURCE, ""): {"min.insync.replicas": "1"}}
     assert cluster.view.has_elr
+
+
+def test_new_clusters_get_the_highest_levels_that_are_supported() -> None:
+    """The table of `storage format` and that of the controller are of one release (C-FEA-9)."""
+    features = choose_features(FeatureWishes(None, {}), is_dynamic=True)
+    levels = dict(features.levels)
+    levels |= {METADATA_VERSION: features.metadata_version, KRAFT_VERSION: 1}
+    assert levels == {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
