@@ -120,8 +120,7 @@ class KeySet:
         for name in ("iss", "sub", "jti"):
             _texts(claims, name, is_list=False)
         named = _texts(claims, "aud")
-        is_for_us = not checks.audiences.isdisjoint(named)
-        if not is_for_us and (checks.audiences or claims.get("aud") is not None):
+        if checks.audiences and checks.audiences.isdisjoint(named):
             raise TokenError("the token is for another audience")
         subject = text_of(claims.get(checks.subject_claim))
         if not subject:

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support import java_sources
 from tests.support.class_archive import archive_options
 from tests.support.java_sources import (
     SOURCES,
@@ -94,7 +95,9 @@ def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
     `folder` is for programs whose classes not every release has.
     """
     sources = sorted((SOURCES / folder).glob("*.java"))
-    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    # The module decides what is compiled of them.
+    parts = (path.read_bytes() for path in (Path(java_sources.__file__), *sources))
+    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
     target = CACHE / f"classes-{release.version}-{digest}"
     with exclusive(f"classes-{release.version}"):
         if not target.exists():

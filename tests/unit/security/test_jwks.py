@@ -84,11 +84,15 @@ def test_claims() -> None:
     claims |= {"aud": ["a", "kafka"], "rights": ["r", "w"]}
     found = validate(signed(claims), checks)
     assert found == BearerToken("bob", (NOW + 1) * 1000, frozenset({"r", "w"}))
-    for changes in ({"iss": "https://evil"}, {"aud": "other"}, {"aud": None}, {"user": ""}):
+    wrong: tuple[dict[str, Any], ...] = (
+        *({"aud": other} for other in ("other", None, [])),
+        *({"iss": "https://evil"}, {"user": ""}),
+    )
+    for changes in wrong:
         with pytest.raises(TokenError):
             validate(signed(claims | changes), checks)
-    with pytest.raises(TokenError, match="another audience"):
-        validate(signed(CLAIMS | {"aud": "somebody"}))
+    for anybody in ("somebody", ["a", "b"], []):
+        assert validate(signed(CLAIMS | {"aud": anybody})).name == "alice"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,6 @@ def test_claims() -> None:
         (CLAIMS | {"sub": "\ud800"}, NOW),
         (CLAIMS | {"iss": 5}, NOW),
         (CLAIMS | {"jti": ["a"]}, NOW),
-        (CLAIMS | {"aud": []}, NOW),
         (CLAIMS | {"aud": {"kafka": 1}}, NOW),
         (CLAIMS | {"scope": ["r", " r"]}, NOW),
         (CLAIMS | {"scope": " "}, NOW),
