@@ -77,6 +77,7 @@ class Flow:
     missing and `stamp` is that of the last piece: a packet with fewer bytes than that is appended
     in the fast path, without a call of `feed`. `ack` is how far this direction's sender has the
     bytes of the other one, and `first_ack` how far it had them first; -1 where that is not known.
+    A direction `is_cut` if its last packet, of unknown size, is not in the capture.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class Flow:
         "feed",
         "fin_seq",
         "first_ack",
+        "is_cut",
         "is_finished",
         "need",
         "next_seq",
@@ -111,6 +113,7 @@ class Flow:
         self.syn_seq = _UNKNOWN
         self.fin_seq = _UNKNOWN
         self.ack = self.first_ack = _UNKNOWN
+        self.is_cut = False
         self.is_finished = False
         self.need = 0
         self.parts: list[bytes] = []
@@ -311,6 +314,12 @@ class Flow:
             self.ack = self.first_ack = ack
         elif 1 < (ack - self.ack) & _MASK < _HALF:
             self.ack = ack
+
+    def note_cut(self) -> None:
+        """Learn that the other end has reset the connection upon a packet that did not come."""
+        if not self.is_cut:
+            self.is_cut = True
+            self._health.gaps += 1
 
     def unseen_bytes(self, other: Flow) -> int:
         """How many bytes the receiver has, by the acknowledgements in the other direction, that

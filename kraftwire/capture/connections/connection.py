@@ -52,6 +52,7 @@ class Connection:
     __slots__ = (
         "_ending_at",
         "_ending_ns",
+        "_finished_last",
         "_packet_ns",
         "_packets",
         "_detection",
@@ -68,6 +69,8 @@ class Connection:
         self._packets = 0
         self._packet_ns = 0
         self._ending_at = self._ending_ns = -1
+        # The direction that has ended, as long as no packet of the other one has come since.
+        self._finished_last: Flow | None = None
         size = (len(key) - 4) // 2
         ends = (
             end_name(key[:size], key[-4:-2]),
@@ -134,12 +137,25 @@ class Connection:
             if not flags & RST:
                 flow.note_ack(ack)
         flow.accept(segment, self._packets)
+        self._watch_end(flow, flags)
         if flags & RST and self._ending_at < 0:
             self._ending_at, self._ending_ns = self._packets, time_ns
         if flags & (FIN | RST) and not self.is_ending:
             self.is_ending = True
             self._detection.report_ending(flow, time_ns, is_reset=bool(flags & RST))
         return self.review(time_ns)
+
+    def _watch_end(self, flow: Flow, flags: int) -> None:
+        """Notice that one end has closed, and then refused a packet that is not in the capture.
+
+        Such a reset acknowledges nothing. Source: RFC 9293, section 3.10.7.1.
+        """
+        if flags & FIN:
+            self._finished_last = flow
+        elif flow is not self._finished_last:
+            self._finished_last = None
+        elif flags & RST and not flags & _ACK:
+            self.other(flow).note_cut()
 
     def review(self, time_ns: int) -> bool:
         """Decide what can be decided by now; returns whether anything is still open."""
@@ -167,7 +183,7 @@ class Connection:
                 self.close(at_capture_end=False)
                 return False
             return True
-        if not is_open:
+        if not is_open and not self.is_ending:
             first.enter_fast_path()
             second.enter_fast_path()
         return is_open

@@ -133,6 +133,8 @@ class KafkaConnection:
         if count <= 0:
             return
         lost = (count, max(lost_bytes - _PREFIX_SIZE * count, 1)) if lost_bytes else None
+        if lost is None and self.responses.flow.is_cut:
+            lost = count, 0
         for _ in range(count):
             self.pending.popleft().lost = lost
         if lost:

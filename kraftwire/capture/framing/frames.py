@@ -95,7 +95,8 @@ class Request:
     `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
     `time_ns` is that of the request's last packet, and `position` that of its frame; both are -1
     while packets are missing. If the capture lost the response, `lost` is how many it lost at once,
-    and how long they were together; else None. A request and its response have the same object.
+    and how long they were together, 0 if that is unknown; else None. A request and its response
+    have the same object.
     """
 
     __slots__ = (

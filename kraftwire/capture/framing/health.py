@@ -129,7 +129,7 @@ class Health:
     @property
     def is_undecoded(self) -> bool:
         """Whether bytes of Kafka's were lost or skipped, apart from an end that cuts a frame."""
-        return bool(self.undecoded_bytes)
+        return bool(self.undecoded_bytes or self.lost_responses)
 
     def add_problem(self, problem: str, *, is_damaged: bool) -> None:
         """Note why a file ended before it should have, if it did."""

@@ -33,7 +33,7 @@ def no_response_text(request: Request | None) -> str:
         return "no response"
     count, size = request.lost
     among = f"one of {count:,} in " if count > 1 else ""
-    return f"response not captured, {among}{size:,} bytes"
+    return f"response not captured, {among}{size:,} bytes" if size else "response not captured"
 
 
 # The memory of a decoded request besides its bytes.

@@ -10,7 +10,17 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.exchange.exchanges import exchanges
 from tests.engine.captures import same_frames
-from tests.support.pcap_builder import Session, decode, pcap_of, request, response
+from tests.support.pcap_builder import (
+    ACK,
+    FIN,
+    RST,
+    Segment,
+    Session,
+    decode,
+    pcap_of,
+    request,
+    response,
+)
 from tests.support.run_decode import run_kraftwire
 
 # Metadata v1: the request for all topics, and an answer without any.
@@ -86,6 +96,23 @@ def test_a_server_that_was_not_recorded_is_not_silent(tmp_path: Path) -> None:
     assert _lost(path) == [(3, 3 * _SIZE)] * 3
     _, capture = decode(path, path.read_bytes())
     assert (capture.health.lost_responses, capture.health.unanswered_requests) == (3, 0)
+
+
+def test_a_reset_upon_a_packet_that_is_missing_shows_a_lost_response(tmp_path: Path) -> None:
+    """A client that has closed refuses what still comes; how much that was is not known."""
+    session = _session().client(request(7, _ALL_TOPICS))
+    session._add(True, FIN | ACK, b"")
+    session.server(response(7, _METADATA))
+    last = session.segments[-1]
+    session.segments.append(Segment(last.time_ns + 1, last.target, last.source, last.ack, 0, RST))
+    assert _lost(_write(tmp_path, session)) == []
+    path = _write(tmp_path, session, -2)
+    assert _lost(path) == [(1, 0)]
+    done = run_kraftwire("decode", str(path))
+    assert done.code == 3
+    assert done.out.splitlines()[-1].endswith("[response not captured]")
+    # A reset of its own accord has an acknowledgement.
+    assert _lost(_write(tmp_path, _session().client(request(7, _ALL_TOPICS)).reset())) == [None]
 
 
 def test_lines_and_totals_blame_the_capture(tmp_path: Path) -> None:
