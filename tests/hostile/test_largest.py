@@ -23,7 +23,7 @@ from tests.support.node_stub import StubNode, in_virtual_time, request_of
 _FEW, _MANY = 20, 60
 # Lines that run in one piece for each further element: what thousands of lines do at once, such as
 # a refusal. 10,000 elements of so many take less than a tenth of a second.
-_LINES_MAX = 75
+_LINES_MAX = 100
 
 _SMALL = Size(topics=70, partitions=70, long_lists=2, acls=100, others=70)
 
