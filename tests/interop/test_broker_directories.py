@@ -100,9 +100,8 @@ def test_directories_are_reported_cordoned_and_lost(quorum: MixedQuorum, tmp_pat
     path = directory(tmp_path, 101, "more")
     words = ("--alter", "--entity-type", "brokers", "--entity-name", "101")
     value = f"cordoned.log.dirs={path}"
-    run_kafka_tool(
-        "kafka.admin.ConfigCommand", "--bootstrap-server", servers, *words, "--add-config", value
-    )
+    words = ("--bootstrap-server", servers, *words, "--add-config", value)
+    run_kafka_tool("org.apache.kafka.tools.ConfigCommand", *words)
     wait_until(
         lambda: quorum.members[1].image().brokers[101].cordoned_log_dirs == (cordoned,),
         "a directory that is cordoned",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kraftwire.client.sync import Connection
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -56,16 +57,9 @@ def create(cluster: Cluster) -> Any:
 def register(cluster: Cluster) -> int:
     """Register a broker as one does; returns its epoch."""
     features = [
-        Feature(name="metadata.version", min_supported_version=7, max_supported_version=30),
-        *(
-            Feature(name=name, min_supported_version=0, max_supported_version=most)
-            for name, most in (
-                ("eligible.leader.replicas.version", 1), ("group.version", 1),
-                ("kraft.version", 1), ("share.version", 1), ("streams.version", 1),
-                ("transaction.version", 2),
-            )
-        ),
-    ]  # fmt: skip
+        Feature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+    ]
     request = BrokerRegistrationRequest(
         broker_id=BROKER,
         cluster_id=cluster.cluster_id,

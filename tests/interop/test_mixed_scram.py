@@ -35,7 +35,7 @@ def test_java_reads_a_log_with_the_secret(tmp_path: Path) -> None:
         quorum.start(JAVA_VOTER, BROKER)
         mark = quorum.wait_commit(quorum.status().high_watermark, JAVA_VOTER, *NODES)
         described = run_kafka_tool(
-            "kafka.admin.ConfigCommand", "--bootstrap-server", quorum.bootstrap_servers,
+            "org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", quorum.bootstrap_servers,
             "--describe", "--entity-type", "brokers", "--entity-default",
         )  # fmt: skip
         assert f"{DECOY_SECRET_CONFIG}=null sensitive=true" in described.stdout, described

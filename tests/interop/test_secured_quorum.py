@@ -70,7 +70,8 @@ def test_users_and_acls_of_the_log(quorum: MixedQuorum, tmp_path: Path) -> None:
     user = ("--entity-type", "users", "--entity-name", "alice")
     broker = ("--bootstrap-server", quorum.address(11))
     run_kafka_tool(
-        "kafka.admin.ConfigCommand", *broker, "--alter", "--add-config", credential, *user
+        "org.apache.kafka.tools.ConfigCommand",
+        *broker, "--alter", "--add-config", credential, *user
     )
     here = ("--bootstrap-controller", quorum.address(NODE), "--command-config", str(alice))
     mark = quorum.wait_commit(0, NODE)

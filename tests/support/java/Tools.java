@@ -70,7 +70,7 @@ public final class Tools {
                 case "features" -> command("FeatureCommand", args);
                 case "tokens" -> command("DelegationTokenCommand", args);
                 case "acls" -> main("org.apache.kafka.tools.AclCommand", args);
-                case "configs" -> main("kafka.admin.ConfigCommand", args);
+                case "configs" -> main("org.apache.kafka.tools.ConfigCommand", args);
                 // Others by their class.
                 default -> main(tool, args);
             };
