@@ -606,7 +606,7 @@ def _is_of_metadata(file: str) -> bool:
 def _observed_frame(frame: Frame, body: Message | None) -> ObservedFrame:
     return ObservedFrame(
         frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
-        frame.correlation_id or 0,
+        frame.correlation_id or 0, facts=frame.request,
     )
 
 

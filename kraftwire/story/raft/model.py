@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.capture.framing.frames import Request
 from kraftwire.capture.recorded import HostPair, TimeSpan, host_pair
 from kraftwire.decode.text import listed
 from kraftwire.messages import API_NAMES
@@ -45,7 +46,7 @@ class ObservedFrame:
     `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
     where it was not decoded. A response has the body of its `request`, if known, and the time of
     that request in `request_time`. For an envelope, the bodies are those inside, and
-    `is_forwarded` is set.
+    `is_forwarded` is set. `facts` are those of the capture, which may have lost the response.
     """
 
     time: float
@@ -57,6 +58,7 @@ class ObservedFrame:
     request: Message | None = None
     request_time: float | None = None
     is_forwarded: bool = False
+    facts: Request | None = None
 
     @property
     def server(self) -> str:

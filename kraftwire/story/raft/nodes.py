@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, product
 
-from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.capture.recorded import HostPair, Recordings, host_pair
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
@@ -44,7 +44,8 @@ class Nodes:
         # Node -> the server of its last request, until that is answered.
         self._waits_for: dict[NodeId, str] = {}
         # (connection, correlation id) -> (server, time); the oldest requests are forgotten first.
-        self._pending: OrderedDict[tuple[str, int], tuple[str, float]] = OrderedDict()
+        self._pending: OrderedDict[tuple[str, int], tuple[str, float, Request | None]]
+        self._pending = OrderedDict()
 
     def learn_server(self, endpoint: str, node: int) -> None:
         """Note which node listens on "host:port"."""
@@ -82,7 +83,8 @@ class Nodes:
         late, with the time at which they were on the wire.
         """
         if frame.is_request:
-            self._pending[frame.connection, frame.correlation_id] = (frame.server, frame.time)
+            waiting = frame.server, frame.time, frame.facts
+            self._pending[frame.connection, frame.correlation_id] = waiting
             if len(self._pending) > RAFT_PENDING_COUNT_MAX:
                 self._pending.popitem(last=False)
             sender = self._clients.get(frame.connection)
@@ -131,7 +133,8 @@ class Nodes:
             first, last = silence.start - _ON_THE_WAY_S, silence.until - _ON_THE_WAY_S
             silence.unanswered = sum(
                 first <= sent <= last and self._servers.get(server) == silence.node
-                for server, sent in self._pending.values()
+                for server, sent, facts in self._pending.values()
+                if facts is None or facts.lost is None
             )
 
     def _ways(self) -> tuple[dict[NodeId, set[HostPair]], dict[NodeId, set[str]]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.capture.framing.frames import Ending
+import pytest
+
+from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.inspect.stories.raft import write_story
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.topic_record import TopicRecord
@@ -329,6 +331,26 @@ def _late(quorum: ScriptedQuorum, node: int, time: float) -> None:
     quorum.timeline.on_frame(
         ObservedFrame(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, False)
     )
+
+
+@pytest.mark.parametrize("lost", [None, (1, 238)])
+def test_a_response_that_the_capture_lost_was_not_left_out_by_its_node(
+    lost: tuple[int, int] | None,
+) -> None:
+    """Only what a silent node never sent is said of it."""
+    quorum = ScriptedQuorum()
+    _elect(quorum, 2, [1, 3], epoch=1)
+    _keep_fetching(quorum, [1, 3], 2, epoch=1)
+    facts = Request(1, 17, 4711, "tester")
+    facts.lost = lost
+    connection = "10.0.0.1:50000-10.0.0.2:9002"
+    asked = ObservedFrame(quorum.now, connection, 1, True, None, 4711, facts=facts)
+    quorum.timeline.on_frame(asked)
+    for _ in range(8):
+        quorum.vote(3, 1, epoch=1, pre_vote=True)
+        quorum.wait(0.6)
+    counts = {each.node: each.unanswered for each in quorum.timeline.story().silences}
+    assert counts[2] == (lost is None)
 
 
 def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> None:
