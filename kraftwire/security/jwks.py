@@ -119,8 +119,7 @@ class KeySet:
             raise TokenError("the token is of another issuer")
         for name in ("iss", "sub", "jti"):
             _texts(claims, name, is_list=False)
-        named = _texts(claims, "aud")
-        if checks.audiences and checks.audiences.isdisjoint(named):
+        if checks.audiences and checks.audiences.isdisjoint(_texts(claims, "aud")):
             raise TokenError("the token is for another audience")
         subject = text_of(claims.get(checks.subject_claim))
         if not subject:

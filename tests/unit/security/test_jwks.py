@@ -85,13 +85,13 @@ def test_claims() -> None:
     found = validate(signed(claims), checks)
     assert found == BearerToken("bob", (NOW + 1) * 1000, frozenset({"r", "w"}))
     wrong: tuple[dict[str, Any], ...] = (
-        *({"aud": other} for other in ("other", None, [])),
+        *({"aud": other} for other in ("other", None, [], {"kafka": 1})),
         *({"iss": "https://evil"}, {"user": ""}),
     )
     for changes in wrong:
         with pytest.raises(TokenError):
             validate(signed(claims | changes), checks)
-    for anybody in ("somebody", ["a", "b"], []):
+    for anybody in ("somebody", ["a", "b"], [], {"kafka": 1}):
         assert validate(signed(CLAIMS | {"aud": anybody})).name == "alice"
 
 
@@ -113,7 +113,6 @@ def test_claims() -> None:
         (CLAIMS | {"sub": "\ud800"}, NOW),
         (CLAIMS | {"iss": 5}, NOW),
         (CLAIMS | {"jti": ["a"]}, NOW),
-        (CLAIMS | {"aud": {"kafka": 1}}, NOW),
         (CLAIMS | {"scope": ["r", " r"]}, NOW),
         (CLAIMS | {"scope": " "}, NOW),
         (CLAIMS | {"scope": ["r", 5]}, NOW),
