@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kraftwire.log.features import choose_features, parse_features
 from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, login, run
 from tests.support.java import run_kafka_tool
 from tests.support.maven import KAFKA
 from tests.support.secured_kafka import login_properties, write_properties
 
 _TOOLS = "org.apache.kafka.tools"
+# The level of metadata.version that a new quorum has.
+_NEWEST = choose_features(parse_features(None, ()), is_dynamic=False).release
 
 
 def _server() -> tuple[str, ...]:
@@ -55,7 +58,7 @@ def describe() -> str:
     table = _tool(quorum, *server, "describe", "--replication", "--human-readable")
     assert table.count("Follower") == 2, table
     features = _tool(f"{_TOOLS}.FeatureCommand", *server, "describe")
-    _expect(features, r"^Feature: metadata\.version\b.*FinalizedVersionLevel: 4\.3-IV0")
+    _expect(features, rf"^Feature: metadata\.version\b.*FinalizedVersionLevel: {_NEWEST}")
     topics = f"{_TOOLS}.TopicCommand"
     _expect(_tool(topics, *server, "--list"), f"^{METADATA_TOPIC}$")
     topic = _tool(topics, *server, "--describe", "--topic", METADATA_TOPIC)
