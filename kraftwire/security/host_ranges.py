@@ -17,6 +17,9 @@ from kraftwire.errors import UsageError
 
 _OCTETS = r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})"
 _IPV4 = re.compile(_OCTETS, re.ASCII)
+# Within IPv6, where Java counts the value and the whole text's length alone.
+_EMBEDDED = re.compile(r"0*(\d{1,3})\.0*(\d{1,3})\.0*(\d{1,3})\.0*(\d{1,3})", re.ASCII)
+_EMBEDDED_MAX = 15
 _IPV4_RANGE = re.compile(rf"({_OCTETS})/(\d{{1,2}})", re.ASCII)
 _GROUP = re.compile(r"0*([0-9a-fA-F]{1,4})")
 # Java's `Integer.parseInt`: digits of any script in the first plane, and a sign.
@@ -104,8 +107,8 @@ def host_address(host: str) -> HostAddress | None:
     return HostAddress(6 if ":" in host else 4, value)
 
 
-def _ipv4(text: str) -> int | None:
-    found = _IPV4.fullmatch(text)
+def _ipv4(text: str, form: re.Pattern[str] = _IPV4) -> int | None:
+    found = form.fullmatch(text)
     octets = [int(octet) for octet in found.groups()] if found else []
     if not octets or max(octets) > 255:
         return None
@@ -123,7 +126,7 @@ def _ipv6(text: str) -> int | None:
         return None
     rest, colon, last = text.rpartition(":")
     if "." in last:
-        embedded = _ipv4(last)
+        embedded = _ipv4(last, _EMBEDDED) if len(last) <= _EMBEDDED_MAX else None
         if embedded is None:
             return None
         text = f"{rest}{colon}{embedded >> 16:x}:{embedded & 0xFFFF:x}"
