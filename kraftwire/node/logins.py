@@ -30,8 +30,7 @@ from kraftwire.node.link import Stream
 from kraftwire.node.logs import log
 from kraftwire.node.scram_quorum import ScramUsers
 from kraftwire.security.credentials import GSSAPI, OAUTHBEARER, PLAIN, PlainUsers
-from kraftwire.security.decoys import Decoys, credential_of
-from kraftwire.security.errors import NotKnownYet
+from kraftwire.security.decoys import Decoys
 from kraftwire.security.jaas import JaasEntry
 from kraftwire.security.kerberos import KerberosAccount, KerberosServer
 from kraftwire.security.local_names import LocalNames
@@ -122,12 +121,15 @@ async def follow_stores(
 
 
 def guards_of(
-    config: NodeConfig, context: Context, stores: Mapping[str, ReloadedTls], users: ScramUsers
+    config: NodeConfig,
+    context: Context,
+    stores: Mapping[str, ReloadedTls],
+    users: ScramUsers | None,
 ) -> dict[str, Guard]:
     """Return the guards of the listeners that have TLS or logins, by name.
 
-    `users` are those of SCRAM until the committed ones are known. Raises: UsageError with file,
-    line and key for what cannot be used.
+    `users` are those of SCRAM until the committed ones are known, if not those of the image.
+    Raises: UsageError with file, line and key for what cannot be used.
     """
     handshakes = None
     if stores:
@@ -224,7 +226,11 @@ def _maker(
 
     find, decoy_of = partial(users.find, mechanism), partial(users.decoy_of, mechanism)
     return lambda: ScramServer(
-        mechanism, find, nonce=secrets.token_urlsafe(24), decoy_of=decoy_of
+        mechanism,
+        find,
+        nonce=secrets.token_urlsafe(24),
+        decoy_of=decoy_of,
+        are_known=users.are_known,
     )
 
 
@@ -274,7 +280,7 @@ class _UsersOfLog:
     Order: `before` counts until then, and never again.
     """
 
-    def __init__(self, context: Context, before: ScramUsers) -> None:
+    def __init__(self, context: Context, before: ScramUsers | None) -> None:
         settings = context.config.security.tokens
         self._context = context
         self._before = before
@@ -285,37 +291,32 @@ class _UsersOfLog:
             # Each costs milliseconds once.
             self._credential = lru_cache(_CREDENTIALS_MAX)(Tokens(settings).credential)
 
-    def find(self, mechanism: str, name: str, is_token: bool) -> ScramUser | None:
-        """Return a user by name, or the owner of a token by its id.
-
-        Raises: NotKnownYet for one who may be among the committed users (SEC-S35).
-        """
-        # Later records are a matter of moments, and unknown users must look like known ones.
+    def are_known(self) -> bool:
+        """Return whether who is not found does not exist, as far as is committed (SEC-S35)."""
+        # Later records are a matter of moments.
         self._is_known = self._is_known or has_caught_up(self._context)
         if self._is_known:
-            self._before = {}
-        user = self._token(mechanism, name) if is_token else self._user(mechanism, name)
-        if user is None and not self._is_known:
-            raise NotKnownYet("this node has not read the users of the log yet")
-        return user
+            self._before = None
+        return self._is_known
+
+    def find(self, mechanism: str, name: str, is_token: bool) -> ScramUser | None:
+        """Return a user by name, or the owner of a token by its id."""
+        return self._token(mechanism, name) if is_token else self._user(mechanism, name)
 
     def decoy_of(self, mechanism: str, name: str, is_token: bool) -> ScramCredential:
         """Return what looks like the credential of a user, or of a token, that does not exist."""
-        image = self._context.image
-        secret = image.decoy_secret
+        log_or_image = self._before or self._context.image
+        secret = log_or_image.decoy_secret
         # There is none yet if no controller that takes SCRAM has led (C-ACT-5).
         decoys = Decoys(
             self._own_secret if secret is None else secret.encode(),
-            image.scram.forms(mechanism_number(mechanism)),
+            log_or_image.scram.forms(mechanism_number(mechanism)),
         )
         return decoys.token(mechanism, name) if is_token else decoys.user(mechanism, name)
 
     def _user(self, mechanism: str, name: str) -> ScramUser | None:
-        key = (name, mechanism_number(mechanism))
-        record = self._before.get(key)
-        if record is not None:
-            return ScramUser(name, credential_of(record))
-        credential = None if self._before else self._context.image.scram.find(*key)
+        log_or_image = self._before or self._context.image
+        credential = log_or_image.scram.find(name, mechanism_number(mechanism))
         return None if credential is None else ScramUser(name, credential)
 
     def _token(self, mechanism: str, token_id: str) -> ScramUser | None:

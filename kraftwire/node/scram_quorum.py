@@ -6,9 +6,12 @@ controller refuses all others, for ever, and nothing says so (SEC-S37). Such a n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from kraftwire.controller.image import BROKER_RESOURCE, DECOY_SECRET_CONFIG
 from kraftwire.errors import WireError
+from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.node.config import NodeConfig
@@ -17,27 +20,36 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.replica.storage import Storage
+from kraftwire.security.decoys import ScramIndex, credential_of
 
+_DECOY_SECRET = BROKER_RESOURCE, "", DECOY_SECRET_CONFIG
 _READ_BYTES = 1024 * 1024
 
-ScramUsers = Mapping[tuple[str, int], UserScramCredentialRecord]
-"""Users by name and number of the mechanism."""
+
+@dataclass(slots=True)
+class ScramUsers:
+    """What a log says of SCRAM: the users, and the secret of the decoys for all other names."""
+
+    scram: ScramIndex = field(default_factory=ScramIndex)
+    decoy_secret: str | None = None
 
 
-def users_before_leader(config: NodeConfig, storage: Storage, voter_count: int) -> ScramUsers:
+def users_before_leader(
+    config: NodeConfig, storage: Storage, voter_count: int
+) -> ScramUsers | None:
     """Return the users by which controllers log in until it is known what is committed.
 
-    There are none unless this controller uses SCRAM among others. A voter that lost its disk is no
+    None unless this controller uses SCRAM among others. A voter that lost its disk is no
     voter of its own log: it starts, and is told what it cannot do. Raises: UsageError for a voter
     whose log has no users.
     """
     client = config.security.client
     mechanism = "" if client is None else client.mechanism or ""
     if not mechanism.startswith("SCRAM-") or not config.is_controller or voter_count == 1:
-        return {}
+        return None
     assert client is not None
     users = _users(storage)
-    if users:
+    if users.scram:
         return users
     why = f"the credentials for {mechanism} are in the log, and this log has none"
     if voter_count:
@@ -47,12 +59,12 @@ def users_before_leader(config: NodeConfig, storage: Storage, voter_count: int) 
             "use PLAIN, OAUTHBEARER or mutual TLS between controllers",
         )
     log("warning", "no-users", problem=f"{why}: no peer can log in here before it has caught up")
-    return {}
+    return None
 
 
 def _users(storage: Storage) -> ScramUsers:
     """Return the users that snapshot and log leave."""
-    found: dict[tuple[str, int], UserScramCredentialRecord] = {}
+    found = ScramUsers()
     for batch in _batches(storage):
         try:
             records = [] if batch.is_control else batch.records()
@@ -63,17 +75,21 @@ def _users(storage: Storage) -> ScramUsers:
     return found
 
 
-def _note(
-    found: dict[tuple[str, int], UserScramCredentialRecord], value: bytes | None
-) -> None:
+def _note(found: ScramUsers, value: bytes | None) -> None:
     try:
         message = decode_metadata(value).message
     except WireError:
         return
     if isinstance(message, UserScramCredentialRecord):
-        found[message.name, message.mechanism] = message
+        found.scram.put(message.name, message.mechanism, credential_of(message))
     elif isinstance(message, RemoveUserScramCredentialRecord):
-        found.pop((message.name, message.mechanism), None)
+        found.scram.remove(message.name, message.mechanism)
+    elif isinstance(message, ConfigRecord) and _key(message) == _DECOY_SECRET:
+        found.decoy_secret = message.value
+
+
+def _key(record: ConfigRecord) -> tuple[int, str, str]:
+    return record.resource_type, record.resource_name, record.name
 
 
 def _batches(storage: Storage) -> Iterable[RecordBatch]:

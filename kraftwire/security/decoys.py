@@ -61,6 +61,9 @@ class ScramIndex:
         self._credentials: dict[tuple[str, int], ScramCredential] = {}
         self._forms: dict[int, Counter[CredentialForm]] = {}
 
+    def __len__(self) -> int:
+        return len(self._credentials)
+
     def find(self, name: str, mechanism: int) -> ScramCredential | None:
         """Return the credential of a user; `mechanism` is its number in records."""
         return self._credentials.get((name, mechanism))

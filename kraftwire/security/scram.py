@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kraftwire.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512, PasswordCredentials
-from kraftwire.security.errors import PROTOCOL, SERVER, Refused, SaslError
+from kraftwire.security.errors import PROTOCOL, SERVER, NotKnownYet, Refused, SaslError
 
 ITERATIONS_MIN = 4096
 # Kafka's client has no upper bound, so that a server could keep it busy for hours.
@@ -160,7 +160,8 @@ class ScramServer:
     `user_of(name, is_token)` looks up a user or a delegation token. `nonce` is new for each login.
     `decoy_of`, with the same arguments, returns what stands for the credential of an unknown user,
     so that the first answer does not show who exists: Kafka's does (SEC-S33). It is called for
-    known users too, so that both take the same time.
+    known users too, so that both take the same time. While not `are_known`, users may be missing or
+    have other passwords: nobody is refused for that (SEC-S35).
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class ScramServer:
         *,
         nonce: str,
         decoy_of: Callable[[str, bool], ScramCredential],
+        are_known: Callable[[], bool] = lambda: True,
     ) -> None:
         self.name: str | None = None
         self.is_token = False
@@ -178,6 +180,8 @@ class ScramServer:
         self._user_of = user_of
         self._nonce = nonce
         self._decoy_of = decoy_of
+        self._are_known = are_known
+        self._is_final = True
         self._first = ""
         self._user: ScramUser | None = None
         self._credential: ScramCredential | None = None
@@ -185,7 +189,8 @@ class ScramServer:
     def answer(self, token: bytes) -> bytes:
         """Take a token of the client, return the answer to it.
 
-        Raises: Refused for a message of another form, another nonce, or a wrong proof.
+        Raises: Refused for a message of another form, another nonce, or a wrong proof; NotKnownYet
+        for a wrong proof, or an unknown user, while that is not final.
         """
         if len(token) > _CLIENT_BYTES_MAX:
             raise Refused(f"the client's SCRAM message is longer than {_CLIENT_BYTES_MAX} bytes")
@@ -199,6 +204,7 @@ class ScramServer:
         authorization_id = match[1] or ""
         extensions = dict(pair.split("=", 1) for pair in match[5].split(",") if pair)
         self.is_token = extensions.get("tokenauth", "").lower() == "true"
+        self._is_final = self._are_known()
         self._user = self._user_of(name, self.is_token)
         if authorization_id not in ("", name):
             different = "Client requested an authorization id that is different from username"
@@ -229,6 +235,8 @@ class ScramServer:
         client_key = _xor(signature, proof if is_long_enough else signature)
         is_same = hmac.compare_digest(_hash(self._mechanism, client_key), stored_key)
         if self._user is None or not is_same or not is_long_enough:
+            if not self._is_final:
+                raise NotKnownYet("this node has not read the users of the log yet")
             raise Refused("unknown user or wrong password")
         self.name, self.lifetime_end_ms = self._user.name, self._user.expiry_ms
         answer = _hmac(self._mechanism, self._credential.server_key, signed)

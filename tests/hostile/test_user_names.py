@@ -32,13 +32,14 @@ from kraftwire.node.config import load
 from kraftwire.node.controller import Controller
 from kraftwire.node.guard import Guard
 from kraftwire.node.logins import guards_of
+from kraftwire.node.scram_quorum import ScramUsers
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.security import scram
 from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
-from kraftwire.security.sasl_server import SaslServer, Step
+from kraftwire.security.sasl_server import End, SaslServer, Step
 from kraftwire.security.scram import ScramClient
 from kraftwire.security.scram_argument import parse_scram_argument
 from kraftwire.wire.message import Message
@@ -80,12 +81,12 @@ def config_of(folder: Path) -> Any:
     return load(str(path))
 
 
-def node_of(config: Any, node_id: int) -> Node:
-    """A node that has just started."""
+def node_of(config: Any, node_id: int, users: ScramUsers | None = None) -> Node:
+    """A node that has just started; `users` are those of its log."""
     stub = StubNode(node_id, security=config.security)
     quorum: Any = stub
     stub.controller = Controller(stub.config, quorum, bootstrap=[LEVEL])
-    return Node(stub, guards_of(config, quorum, {}, {})["CONTROLLER"])
+    return Node(stub, guards_of(config, quorum, {}, users)["CONTROLLER"])
 
 
 def restarted(config: Any, node: Node) -> Node:
@@ -260,6 +261,32 @@ async def test_names_look_alike_to_a_whole_login(
             _, step = begun(nodes[0], bad.format(name).encode())
             results[-1].append((step.reply, step.end, step.problem))
     assert results[0] == results[1]
+
+
+@in_virtual_time
+async def test_names_look_alike_to_a_node_without_a_quorum(tmp_path: Path) -> None:
+    """As long as nobody knows what is committed, users are those of the node's log, and a login
+    that fails is ended without an answer, whoever it is (SEC-S35)."""
+    config = config_of(tmp_path)
+    (node, *_) = await cluster(config, *map(user, KNOWN))
+    log = ScramUsers(node.stub.image.scram, node.stub.image.decoy_secret)
+    alone = node_of(config, 1, log)
+    names = (*KNOWN, *UNKNOWN)
+    assert all_shown(alone, names) == all_shown(node, names)
+
+    def last(password: str, name: str) -> Step:
+        client = ScramClient(SCRAM_SHA_256, PasswordCredentials(name, password), "c")
+        server, step = begun(alone, client.first())
+        proof = client.answer(token_of(step)) or b""
+        return asked(server, SaslAuthenticateRequest(auth_bytes=proof), 2)
+
+    assert last("p", "alice").has_logged_in
+    assert last("wrong", "alice") == last("wrong", "zelda")
+    assert (last("p", "zelda").reply, last("p", "zelda").end) == (None, End.DELAYED)
+    for batch in node.stub.batches:
+        alone.stub.commit(batch)
+    assert last("wrong", "alice") == last("wrong", "zelda")
+    assert last("p", "zelda").reply is not None
 
 
 @in_virtual_time

@@ -93,7 +93,7 @@ def _client(holder: Identity | None, folder: Path, version: ssl.TLSVersion) -> s
 async def _is_served(path: Path, context: ssl.SSLContext) -> bool:
     config = load(str(path))
     (listener,) = config.listeners
-    guard = guards_of(config, StubNode(), stores_of(config), {})[listener.name]
+    guard = guards_of(config, StubNode(), stores_of(config), None)[listener.name]
     listening = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
 
     async def serve() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli import main as cli
+from kraftwire.controller.image import BROKER_RESOURCE, DECOY_SECRET_CONFIG
+from kraftwire.controller.step import config_record
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
@@ -23,6 +25,7 @@ from kraftwire.node.directories import directories_of
 from kraftwire.node.scram_quorum import users_before_leader
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.replica.storage import Storage
+from kraftwire.security.decoys import credential_of
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.support.mixed_quorum import OURS, Member, MixedQuorum, wait_until
@@ -84,20 +87,24 @@ def test_a_quorum_without_users(tmp_path: Path, capsys: pytest.CaptureFixture[st
     """It says why, where Kafka tries for ever; a single voter has nobody to log in at it."""
     node = config(tmp_path)
     with storage(node) as found:
-        assert users_before_leader(node, found, 1) == {}
-        assert users_before_leader(node, found, 0) == {}
+        assert users_before_leader(node, found, 1) is None
+        assert users_before_leader(node, found, 0) is None
         with pytest.raises(UsageError, match=r":7: .*there would never be a leader") as caught:
             users_before_leader(node, found, 3)
         assert "hunter2" not in str(caught.value) + capsys.readouterr().out
 
 
 def test_a_quorum_with_users(tmp_path: Path) -> None:
-    """Those that the log leaves."""
+    """Those that the log leaves, and the secret for all other names."""
     node = config(tmp_path)
+    secret, _ = config_record(BROKER_RESOURCE, "", DECOY_SECRET_CONFIG, "shared")
     gone = RemoveUserScramCredentialRecord(name="node", mechanism=1)
-    with storage(node, USER) as found:
-        assert users_before_leader(node, found, 3) == {("node", 1): USER}
-        found.log.append(bytes(batch_of([(gone, 0)], 1).raw), 1, 2)
+    with storage(node, USER, secret) as found:
+        users = users_before_leader(node, found, 3)
+        assert users is not None
+        assert (len(users.scram), users.decoy_secret) == (1, "shared")
+        assert users.scram.find("node", 1) == credential_of(USER)
+        found.log.append(bytes(batch_of([(gone, 0)], 2).raw), 2, 3)
         with pytest.raises(UsageError):
             users_before_leader(node, found, 3)
 

@@ -25,7 +25,7 @@ from kraftwire.security.credentials import (
     Credentials,
     PasswordCredentials,
 )
-from kraftwire.security.errors import CREDENTIALS, LISTENER, MECHANISM, NotKnownYet, SaslError
+from kraftwire.security.errors import CREDENTIALS, LISTENER, MECHANISM, SaslError
 from kraftwire.security.oauth import BearerToken, OAuthServer, TokenError
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.principal import Principal
@@ -358,21 +358,24 @@ def test_a_credential_that_just_ended() -> None:
 def test_who_cannot_be_judged_yet_comes_again() -> None:
     """SEC-S35: not refused, which clients take for the last word; not at once either."""
 
-    def not_known(_: str, __: bool) -> ScramUser | None:
-        raise NotKnownYet("the users are not there yet")
-
     def scram() -> ScramServer:
-        return ScramServer(SCRAM_SHA_256, not_known, nonce="server", decoy_of=decoys(SCRAM_SHA_256))
+        return ScramServer(
+            SCRAM_SHA_256,
+            lambda *_: None,
+            nonce="server",
+            decoy_of=decoys(SCRAM_SHA_256),
+            are_known=lambda: False,
+        )
 
     settings = LoginSettings({SCRAM_SHA_256: scram}, {}, login_settings().versions)
-    first = b"n,,n=alice,r=client"
     for version in (0, 1):
         listener = SaslServer(settings)
         ask(listener, SaslHandshakeRequest(mechanism=SCRAM_SHA_256), version)
-        if version == 0:
-            step = receive(listener, first)
-        else:
-            step = ask(listener, SaslAuthenticateRequest(auth_bytes=first), 2)
+        for token in (b"n,,n=alice,r=client", b"c=biws,r=clientserver,p=AAAA"):
+            if version == 0:
+                step = receive(listener, token)
+            else:
+                step = ask(listener, SaslAuthenticateRequest(auth_bytes=token), 2)
         assert (step.reply, step.end) == (None, End.DELAYED)
-        assert step.problem == "SCRAM-SHA-256: the users are not there yet"
+        assert step.problem == "SCRAM-SHA-256: this node has not read the users of the log yet"
         assert listener.principal is None
