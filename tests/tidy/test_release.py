@@ -15,6 +15,7 @@ RECORDS = (
     "docs/controller-rules.md",
     "docs/rules.md",
     "docs/security-rules.md",
+    "docs/security.md",
     "schemas/SOURCE.json",
     "tests/golden/",
     "tests/interop/clients/README.md",
