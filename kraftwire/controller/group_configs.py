@@ -117,7 +117,13 @@ _DEFAULTS = {
     "share.auto.offset.reset": (Kind.STRING, "latest"),
     "share.isolation.level": (Kind.STRING, "read_uncommitted"),
     "share.renew.acknowledge.enable": (Kind.BOOLEAN, "true"),
+    "streams.assignor.name": (Kind.STRING, "sticky"),
     "streams.rack.aware.assignment.tags": (Kind.LIST, ""),
+}
+# The keys of the file whose names are not those of the groups.
+_INHERITED = {
+    "streams.assignor.name": "group.streams.assignors",
+    "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
 }
 GROUP_KEY_NAMES = frozenset(_TYPES)
 
@@ -127,7 +133,7 @@ def group_keys() -> Iterator[tuple[str, Kind, str, str]]:
     for key in _NUMBERS:
         yield key.name, Kind.INT, str(key.default), key.setting("")
     for name, (kind, default) in _DEFAULTS.items():
-        yield name, kind, default, name
+        yield name, kind, default, _INHERITED.get(name, name)
 
 
 def group_setting_errors(settings: Mapping[str, str]) -> dict[str, str]:

@@ -95,7 +95,7 @@ def javas(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for values in _lists(limit, list_max):
                 given += struct.pack(">i", len(values)) + b"".join(map(_counted, values))
             given += struct.pack(">i", 0)
-    run_java_source("WriteSnapshot.java", given + struct.pack(">H", 0))
+    run_java_source("WriteSnapshot", given + struct.pack(">H", 0))
     return root
 
 

@@ -47,8 +47,8 @@ class Tools:
                 self.oracle: Any = importlib.import_module("oracle")
                 self.node: Any = importlib.import_module("node")
                 self.proto: Any = importlib.import_module("proto")
-        # Brokers support what the current release does.
-        vars(self.oracle).update(FEATURES=dict(SUPPORTED_FEATURES))
+        # Brokers support what the current release does; the tools hold on to this very object.
+        self.oracle.FEATURES.update(SUPPORTED_FEATURES)
 
     def sender(self, connection: Any) -> Sender:
         """A connection over which requests may be forwarded."""

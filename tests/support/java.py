@@ -76,7 +76,7 @@ def _run_alone(
 
 
 def run_java_source(name: str, given: bytes) -> None:
-    """Run a program of java/single, which needs more of Kafka than its client, with this input.
+    """Run a class of java/single, which needs more of Kafka than its client, with this input.
 
     Raises: AssertionError with the program's errors if it fails.
     """
