@@ -10,15 +10,18 @@ Source: Kafka's `SocketServer` (one request of a connection at a time).
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from sys import getsizeof
 
 from kraftwire.capture.framing.frames import (
     BEFORE_CAPTURE,
+    CaptureFinding,
     FrameBudget,
     FrameQueue,
     Request,
     note,
 )
+from kraftwire.capture.framing.headers import PRODUCE_KEY
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
@@ -44,9 +47,11 @@ _PREFIX_SIZE = 4
 
 
 class _Parked:
-    """A response that waits for its request."""
+    """A response that waits for its request, with what was noted before it in its direction."""
 
-    __slots__ = ("correlation_id", "data", "missing", "packet", "size", "stamp")
+    __slots__ = (
+        "correlation_id", "data", "lost_bytes", "missing", "notes", "packet", "size", "stamp",
+    )  # fmt: skip
 
     def __init__(
         self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
@@ -57,6 +62,8 @@ class _Parked:
         self.stamp = stamp
         self.missing = missing
         self.packet = 0
+        self.notes: list[CaptureFinding] = []
+        self.lost_bytes = 0
 
 
 class KafkaConnection:
@@ -126,15 +133,17 @@ class KafkaConnection:
     def _give_up(self, kept: int) -> None:
         """Wait no more for the responses to all requests but the last, of which some are `kept`."""
         lost_bytes = self.responses.lost_bytes + self.responses.flow.unseen_bytes(self._client)
-        self._drop_requests(len(self.pending) - kept, lost_bytes)
+        count = len(self.pending) - kept
+        if count > 0:
+            is_sent = lost_bytes > 0 or self.responses.flow.is_cut
+            self._drop_requests(count, lost_bytes, is_sent=is_sent)
 
-    def _drop_requests(self, count: int, lost_bytes: int) -> None:
-        """Remove the first requests, whose responses are among lost bytes, if there are any."""
-        if count <= 0:
-            return
-        lost = (count, max(lost_bytes - _PREFIX_SIZE * count, 1)) if lost_bytes else None
-        if lost is None and self.responses.flow.is_cut:
-            lost = count, 0
+    def _drop_requests(self, count: int, lost_bytes: int, *, is_sent: bool) -> None:
+        """Remove the first requests, whose responses were sent, among lost bytes if it is known
+        how many those are.
+        """
+        size = max(lost_bytes - _PREFIX_SIZE * count, 1) if lost_bytes else 0
+        lost = (count, size) if is_sent else None
         for _ in range(count):
             self.pending.popleft().lost = lost
         if lost:
@@ -152,6 +161,8 @@ class KafkaConnection:
         """Take a response that was not matched at once."""
         parked = _Parked(data, size, stamp, missing)
         parked.packet = self._packet
+        parked.notes, self.responses.notes = self.responses.notes, parked.notes
+        parked.lost_bytes, self.responses.lost_bytes = self.responses.lost_bytes, 0
         self.parked.append(parked)
         self._parked_bytes += len(data)
         self.match_parked()
@@ -186,16 +197,24 @@ class KafkaConnection:
         return None
 
     def _answer(self, lost: int) -> None:
-        if lost:
-            self._drop_requests(lost, self.responses.lost_bytes)
-            detail = f"{lost} requests before this one in order have no response"
-            note(self.responses.notes, "responses-lost", None, detail)
         parked = self._unpark()
+        if lost:
+            # Responses come in the order of requests: those before this one were sent. Only of
+            # Produce is it unknown, as its acks may be among the bytes that are missing.
+            is_sent = parked.lost_bytes > 0 or all(
+                each.api_key != PRODUCE_KEY for each in islice(self.pending, lost)
+            )
+            self._drop_requests(lost, parked.lost_bytes, is_sent=is_sent)
+            detail = f"{lost} requests before this one in order have no response"
+            note(parked.notes, "responses-lost", None, detail)
         self._emit(self.pending.popleft(), parked)
 
     def _emit(self, request: Request | None, parked: _Parked) -> None:
-        each = parked
-        self.responses.emit(request, each.data, each.size, each.stamp, each.missing)
+        each, reader = parked, self.responses
+        later = reader.notes, reader.lost_bytes
+        reader.notes = each.notes
+        reader.emit(request, each.data, each.size, each.stamp, each.missing)
+        reader.notes, reader.lost_bytes = later
 
     def _unpark(self) -> _Parked:
         parked = self.parked.pop(0)
@@ -219,12 +238,22 @@ class KafkaConnection:
             self.health.bytes.undecoded += 4 + parked.size
             self.health.bytes.undecoded -= sum(size for _, size in parked.missing)
             detail = f"{len(parked.data)} bytes were skipped: a response without a request"
+            parked.notes, self.responses.notes = self.responses.notes, parked.notes
             self.responses.note_skipped(len(parked.data), detail)
+            parked.notes, self.responses.notes = self.responses.notes, parked.notes
+            self._carry(parked.notes, parked.lost_bytes)
             return
         detail = "no request with this correlation id is in the capture"
         id = BEFORE_CAPTURE if is_early else "unmatched-response"
-        note(self.responses.notes, id, None, detail)
+        note(parked.notes, id, None, detail)
         self._emit(None, parked)
+        self._carry([], parked.lost_bytes)
+
+    def _carry(self, notes: list[CaptureFinding], lost_bytes: int) -> None:
+        """Add to the next response what was noted before one that has no request."""
+        next_one = self.parked[0] if self.parked else self.responses
+        next_one.notes[:0] = notes
+        next_one.lost_bytes += lost_bytes
 
     def review(self, packet_number: int) -> None:
         """Decide what has been open for long enough; called after each packet of the connection."""

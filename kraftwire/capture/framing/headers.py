@@ -24,7 +24,7 @@ _ORDINARY = 0
 PRODUCE = 1
 SASL_HANDSHAKE_V0 = 2
 
-_PRODUCE_KEY = 0
+PRODUCE_KEY = 0
 _CONTROLLED_SHUTDOWN_V0 = 7 << 16
 _SASL_HANDSHAKE_KEY = 17
 _API_VERSIONS_KEY = 18
@@ -51,7 +51,7 @@ def api_table() -> dict[int, tuple[int, int, int]]:
     table: dict[int, tuple[int, int, int]] = {}
     for key, (low, high) in messages.API_VERSIONS.items():
         for version in range(low, high + 1):
-            kind = PRODUCE if key == _PRODUCE_KEY else _ORDINARY
+            kind = PRODUCE if key == PRODUCE_KEY else _ORDINARY
             table[key << 16 | version] = key, version, kind
     table[_SASL_HANDSHAKE_KEY << 16] = _SASL_HANDSHAKE_KEY, 0, SASL_HANDSHAKE_V0
     # The only request without a client id: its header is shorter than all others.

@@ -32,8 +32,12 @@ def no_response_text(request: Request | None) -> str:
     if request.lost is None:
         return "no response"
     count, size = request.lost
-    among = f"one of {count:,} in " if count > 1 else ""
-    return f"response not captured, {among}{size:,} bytes" if size else "response not captured"
+    text = "response not captured"
+    if count > 1:
+        text += f", one of {count:,}"
+    if size:
+        text += f"{' in' if count > 1 else ','} {size:,} bytes"
+    return text
 
 
 # The memory of a decoded request besides its bytes.

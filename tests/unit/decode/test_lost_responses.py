@@ -74,6 +74,24 @@ def test_later_bytes_of_the_server_follow_a_lost_response(tmp_path: Path) -> Non
     assert _lost(_write(tmp_path, session, 8, 9, 10)) == [(3, 3 * _SIZE)] * 3
 
 
+def test_a_later_response_shows_that_those_before_it_were_sent(tmp_path: Path) -> None:
+    """Also at the start of a connection, where it is not known how many bytes are missing."""
+    assert _lost(_write(tmp_path, _session(3), 1, 4)) == [(1, 0)]
+    path = _write(tmp_path, _session(4), 1, 4, 6)
+    assert _lost(path) == [(2, 0)] * 2
+    assert run_kraftwire("decode", str(path)).out.count("[response not captured, one of 2]") == 2
+
+
+def test_a_lost_request_hides_no_response_that_is_lost_after_it(tmp_path: Path) -> None:
+    """Responses wait while requests are missing, each with the loss before it."""
+    path = _write(tmp_path, _session(5), 5, 8)
+    assert _lost(path) == [(1, _SIZE)]
+    frames, capture = decode(path, path.read_bytes())
+    found = {f.correlation_id: [each[0] for each in f.findings] for f in frames if not f.is_request}
+    assert found == {0: [], 1: ["unmatched-response"], 3: ["gap", "responses-lost"], 4: []}
+    assert (capture.health.lost_responses, capture.health.unanswered_requests) == (1, 0)
+
+
 @pytest.mark.parametrize("close", [False, True])
 def test_what_was_not_sent_is_not_lost(close: bool, tmp_path: Path) -> None:
     """A server that stops answers nothing, whether or not its end is in the capture."""
