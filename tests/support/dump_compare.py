@@ -1,8 +1,8 @@
 """Compares lines of `kraftwire decode` with what `kafka-dump-log` prints, number by number.
 
 Knows where the two differ on purpose: the tool spells types of metadata records in capitals and
-those of coordinator records as numbers, shortens the names of control records, and decodes what
-classic consumers put into their group's metadata.
+those of coordinator records as numbers, shortens the names of control records, decodes what
+classic consumers put into their group's metadata, and names states of transactions from 4.4 on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ _CONTROL = {
     "SnapshotHeader": "SnapshotHeaderRecord",
     "SnapshotFooter": "SnapshotFooterRecord",
 }
+# By number. Source: Kafka's `TransactionState`.
+_STATES = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "PrepareEpochFence",
+)  # fmt: skip
 _CLASSIC = {
     "subscription": "ConsumerProtocolSubscription",
     "assignment": "ConsumerProtocolAssignment",
@@ -160,7 +165,10 @@ def _compare_coordinator(decoded: Json, dumped: DumpedRecord, family: str, at: s
         assert decoded["data"]["value"] is None, at
         return
     assert str(decoded["version"]) == payload["version"], at
-    assert _unpacked(decoded["type"], decoded["data"]["value"]) == payload["data"], at
+    expected = dict(payload["data"])
+    if (state := expected.get("transactionStatus")) in _STATES:
+        expected["transactionStatus"] = _STATES.index(state)
+    assert _unpacked(decoded["type"], decoded["data"]["value"]) == expected, at
 
 
 def _unpacked(type_name: str, value: Json) -> Json:
