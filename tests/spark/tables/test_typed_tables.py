@@ -46,9 +46,20 @@ def expected(facts: StructFacts, data: Any, version: int) -> Any:
     if data is None:
         return None
     return {
-        column_name(each): value_of(each, data, version) if version in each.versions else None
+        column_name(each): (
+            value_of(each, _renamed(facts, each, data, version), version)
+            if version in each.versions
+            else None
+        )
         for each in facts.fields
     }
+
+
+def _renamed(facts: StructFacts, field: FieldFacts, data: Any, version: int) -> Any:
+    """The JSON with the current name of a field that older releases call otherwise."""
+    names = (name for name in facts.names_of(field, version) if name in data)
+    name = next(names, field.name)
+    return data if name == field.name else data | {field.name: data[name]}
 
 
 def value_of(field: FieldFacts, data: dict[str, Any], version: int) -> Any:
