@@ -179,7 +179,8 @@ class Silence:
     `end` is None if it did not end while it was recorded, which is `until` then. For
     `without_packets` seconds of it no packet of anyone was recorded. `unanswered` counts the
     requests to the node that got no answer; `waits_for` is the node that had not yet answered this
-    node's own last request.
+    node's own last request, and `asked` when the first request came that waited for this node, None
+    if none did.
     """
 
     node: NodeId
@@ -187,6 +188,7 @@ class Silence:
     end: float | None
     unanswered: int = 0
     waits_for: NodeId | None = None
+    asked: float | None = None
     until: float = 0.0
     without_packets: float = 0.0
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, product
+from itertools import compress, product, takewhile
+from operator import itemgetter
 
 from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.capture.recorded import HostPair, Recordings, host_pair
@@ -27,6 +28,9 @@ _MOMENT_S = 0.001
 
 # Time for requests that were in flight, or waiting at the node, when it fell silent.
 _ON_THE_WAY_S = 2.0
+
+# A node that is asked again answers within this time.
+_BACK_S = 1.0
 
 
 class Nodes:
@@ -92,7 +96,6 @@ class Nodes:
                 self._sign_of_life(sender, frame.time)
                 self._waits_for[sender] = frame.server
             return
-        self._pending.pop((frame.connection, frame.correlation_id), None)
         client = self._clients.get(frame.connection)
         if client is not None and self._waits_for.get(client) == frame.server:
             # The node had nothing to send before this answer.
@@ -101,29 +104,39 @@ class Nodes:
         server = self._servers.get(frame.server)
         if server is not None:
             self._sign_of_life(server, frame.time)
+        self._pending.pop((frame.connection, frame.correlation_id), None)
 
     def finish(self, end: float, leaders: Sequence[tuple[float, NodeId]] = ()) -> None:
         """Complete the silences at the last frame, and keep what of them was recorded.
 
         `leaders` are known, each with the time from which it led. A node that has a new leader
-        speaks to that one, and is not heard unless what they say is recorded.
+        speaks to that one, and is not heard unless what they say is recorded. A leader speaks to
+        those that ask it, and is not silent where none of them is recorded or they are silent, too.
         """
         for node, last in list(self._last_seen.items()):
             if end - last > SILENCE_S:
                 self._note_silence(node, last, None)
         pairs, hosts = self._ways()
+        users: dict[NodeId | None, set[NodeId]] = defaultdict(set)
+        for connection, client in self._clients.items():
+            users[self._servers.get(connection.rpartition("-")[2])].add(client)
 
-        def is_heard_by(node: NodeId, leader: NodeId, time: float) -> bool:
-            ends = product(hosts[node], hosts[leader])
-            return node == leader or any(
+        def is_heard_by(silence: Silence, leader: NodeId, time: float) -> bool:
+            if silence.node == leader:
+                return self._is_asked(silence, users[leader], end)
+            ends = product(hosts[silence.node], hosts[leader])
+            return bool(users[leader]) and any(
                 self.recordings.shows((min(pair), max(pair)), time) for pair in ends
             )
 
         found = []
         for each in self.silences:
             if not self._is_waiting(each):
+                earlier = [known for known in leaders if known[0] <= each.start]
                 later = [known for known in leaders if known[0] > each.start - _ON_THE_WAY_S]
-                unheard = (time for time, who in later if not is_heard_by(each.node, who, time))
+                if earlier and max(earlier, key=itemgetter(0))[1] == each.node:
+                    later.append((each.start, each.node))
+                unheard = (time for time, who in later if not is_heard_by(each, who, time))
                 last = max(each.start, min(unheard, default=end))
                 if self._is_recorded(each, min(last, end), pairs[each.node]):
                     found.append(each)
@@ -136,6 +149,17 @@ class Nodes:
                 for server, sent, facts in self._pending.values()
                 if facts is None or facts.lost is None
             )
+
+    def _is_asked(self, silence: Silence, users: set[NodeId], end: float) -> bool:
+        """Return whether a request waited for a node, or one that uses its listener was heard."""
+        until = end if silence.end is None else silence.end
+        if silence.asked is not None and until - silence.asked > SILENCE_S:
+            return True
+        silent = {
+            each.node for each in self.silences
+            if each.start < silence.start + SILENCE_S and (each.end or end) > until - _BACK_S
+        }
+        return not users <= silent
 
     def _ways(self) -> tuple[dict[NodeId, set[HostPair]], dict[NodeId, set[str]]]:
         """Return the hosts between which each node was heard, and those that are its own."""
@@ -198,8 +222,11 @@ class Nodes:
             return
         waits_for = self._waits_for.get(node)
         server = None if waits_for is None else self._servers.get(waits_for)
+        first = start - _ON_THE_WAY_S
+        recent = takewhile(lambda each: each[1] > first, reversed(self._pending.values()))
+        asked = min((sent for at, sent, _ in recent if self._servers.get(at) == node), default=None)
         if len(self.silences) < RAFT_EVENT_COUNT_MAX:
-            self.silences.append(Silence(node, start, end, waits_for=server))
+            self.silences.append(Silence(node, start, end, waits_for=server, asked=asked))
 
     def _is_waiting(self, silence: Silence) -> bool:
         """Return whether a node was silent only because it waited for another silent node."""

@@ -176,6 +176,41 @@ def test_a_capture_at_one_host_does_not_show_what_others_say_to_a_new_leader() -
     assert quorum.timeline.story().silences == []
 
 
+def test_a_leader_is_silent_only_where_a_request_waits_for_it() -> None:
+    """A capture at node 3's host shows of the leader only what it answers node 3."""
+    for is_asked in (False, True):
+        quorum = ScriptedQuorum()
+        quorum.begin(1, 3, epoch=1)
+        for _ in range(8):
+            quorum.fetch(3, 1, offset=7, epoch=1, high_watermark=7)
+            quorum.wait(0.5)
+        if is_asked:
+            quorum.fetch(3, 1, offset=7, epoch=1, is_answered=False)
+        quorum.go_on(8)
+        quorum.fetch(3, 1, offset=7, epoch=1, high_watermark=7)
+        silent = [each.node for each in quorum.timeline.story().silences]
+        assert (1 in silent) is is_asked
+
+
+def _with_port(whole: Any, port: int) -> list[tuple[int, bytes]]:
+    """The packets from and to a listener on one machine."""
+    return [each for each in whole if port.to_bytes(2, "big") in (each[1][34:36], each[1][36:38])]
+
+
+@pytest.mark.parametrize("port", [23001, 23002, 23003])
+def test_a_capture_of_one_listener_adds_no_silence(
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nodes say to the other listeners of the same machine is not recorded."""
+    packets = part(357, 402)
+    _, heard = _signs(monkeypatch, save(tmp_path / "whole.pcap", packets))
+    story = raft_story(save(tmp_path / "port.pcap", _with_port(packets, port)))
+    for silence in _events(story, "silence"):
+        # A node that is back may be heard by others first.
+        begin, end = silence["time"] + _MOMENT_S, silence["until"] - _FETCH_S
+        assert not [time for time in heard[silence["node"]] if begin < time < end], silence["text"]
+
+
 def test_a_node_is_silent_only_where_the_capture_of_its_hosts_runs() -> None:
     """Of two captures at the same time, the one that shows node 4 ends before the other."""
     first, second = (Recorded(pairs={("10.0.0.1", f"10.0.0.{node}")}) for node in (4, 2))
