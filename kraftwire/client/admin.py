@@ -15,8 +15,8 @@ from kraftwire.client.attempts import Attempts, RetrySettings
 from kraftwire.client.cluster import ENDPOINT_BROKER, ClusterSettings, cluster_info
 from kraftwire.client.requests import (
     add_request,
+    check_controllers_changed,
     check_features_updated,
-    check_voters_changed,
     describe_request,
     feature_info,
     features_request,
@@ -37,6 +37,7 @@ from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
@@ -209,6 +210,18 @@ class AsyncAdmin:
         message = remove_request(voter_id, directory_id, cluster_id)
         await self._change_voters("removing a voter", message)
 
+    async def unregister_controller(self, controller_id: int) -> None:
+        """Remove the registration of a controller that is no voter and does not run (KIP-1312).
+
+        It is sent again if the connection breaks, as Kafka's client does. Raises: ApiError
+        CONTROLLER_ID_NOT_REGISTERED, or UNSUPPORTED_VERSION below metadata.version 33, or others.
+        """
+        message = UnregisterControllerRequest(controller_id=controller_id)
+        await self._attempts.until_done(
+            "unregistering a controller",
+            lambda: self._attempts.request_leader(message, check_controllers_changed),
+        )
+
     async def update_raft_voter(
         self,
         voter_id: int,
@@ -264,7 +277,7 @@ class AsyncAdmin:
         await self._attempts.until_done(
             what,
             lambda: self._attempts.request_leader(
-                message, check_voters_changed, is_repeatable=False
+                message, check_controllers_changed, is_repeatable=False
             ),
         )
 

@@ -42,6 +42,7 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.messages.unregister_controller_response import UnregisterControllerResponse
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
@@ -135,8 +136,8 @@ def update_request(
     )
 
 
-def check_voters_changed(response: Message) -> None:
-    """Read the answer to a voter change.
+def check_controllers_changed(response: Message) -> None:
+    """Read the answer to a change of voters or of registered controllers.
 
     Raises: NotLeaderError if the node does not lead, which proves that nothing was changed;
     ApiError if it refuses.
@@ -146,7 +147,9 @@ def check_voters_changed(response: Message) -> None:
         leader = response.current_leader
         hint = None if leader is None or leader.leader_id < 0 else leader.leader_id
     else:
-        assert isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse)
+        assert isinstance(
+            response, AddRaftVoterResponse | RemoveRaftVoterResponse | UnregisterControllerResponse
+        )
         code, message, hint = response.error_code, response.error_message, None
     if code == ErrorCode.NONE:
         return

@@ -114,6 +114,10 @@ class Admin:
             lambda admin: admin.remove_raft_voter(voter_id, directory_id, cluster_id=cluster_id)
         )
 
+    def unregister_controller(self, controller_id: int) -> None:
+        """As `AsyncAdmin.unregister_controller`."""
+        self._run(lambda admin: admin.unregister_controller(controller_id))
+
     def update_raft_voter(
         self,
         voter_id: int,

@@ -83,9 +83,16 @@ def test_a_controller_is_added_and_removed(quorum: MixedQuorum, tool: Tool) -> N
     assert quorum.voters() == [1, 2, 3, 4]
     shown = run(tool, quorum, "describe", "--status")
     assert f'{{"id": 4, "directoryId": "{member.directory_id}", "endpoints": ' in shown.stdout
-    removed = run(tool, quorum, "remove-controller", *key(quorum))
-    text = f"Removed KRaft controller 4 with directory id {member.directory_id}\n"
-    assert (removed.returncode, removed.stdout) == (0, text), removed.stderr
+    text = f"KRaft controller 4 with directory id {member.directory_id}\n"
+    unregistered = "KRaft controller 4\n"
+    remove = ["remove-controller", *key(quorum), "--unregister"]
+    dry = run(tool, quorum, *remove, "--dry-run")
+    shown = f"DRY RUN of removing {text}DRY RUN of unregistering {unregistered}"
+    assert (dry.returncode, dry.stdout) == (0, shown)
+    assert quorum.voters() == [1, 2, 3, 4]
+    removed = run(tool, quorum, *remove)
+    shown = f"Removed {text}Unregistered {unregistered}"
+    assert (removed.returncode, removed.stdout) == (0, shown), removed.stderr
     assert quorum.voters() == [1, 2, 3]
     quorum.check_logs_agree()
 
@@ -96,6 +103,7 @@ def test_a_refusal_reads_the_same_with_both_tools(quorum: MixedQuorum) -> None:
     for words in (
         ["--command-config", str(leader.config), "add-controller"],
         ["remove-controller", *key(quorum)],
+        ["remove-controller", *key(quorum), "--unregister"],
         ["remove-controller", "-i", "1", "-d", "A" * 22],
     ):
         found, expected = run(ours, quorum, *words), run(theirs, quorum, *words)

@@ -26,12 +26,15 @@ from kraftwire.cli.quorum.output import (
     replication_lines,
     status_lines,
 )
-from kraftwire.client import QuorumInfo
-from kraftwire.errors import WireError
+from kraftwire.client import Admin, QuorumInfo
+from kraftwire.errors import ApiError, WireError
+from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.wire.json_form import uuid_from_text
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _LOOK_S = 0.1
+# A quorum whose voters do not change, or one without this voter.
+_NO_VOTER = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.VOTER_NOT_FOUND)
 
 
 @click.group(context_settings=_HELP)
@@ -168,6 +171,8 @@ def add_controller(
 @click.option("-d", "--controller-directory-id",
               help="Its directory id; needed only if several voters have its node id.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--unregister", is_flag=True,
+              help="Then remove its registration too, from metadata.version 33 (4.4-IV2) on.")
 @connection_options
 @click.pass_context
 def remove_controller(
@@ -176,9 +181,13 @@ def remove_controller(
     controller_id: int,
     controller_directory_id: str | None,
     dry_run: bool,
+    unregister: bool,
     **options: Any,
 ) -> None:
-    """Remove a controller from the voters; it may then be shut down."""
+    """Remove a controller from the voters; it may then be shut down.
+
+    One that still runs registers again, so shut it down before --unregister.
+    """
     connection = join_options(context.obj, options)
     if controller_id < 0:
         raise TerseError(f"Invalid negative --controller-id: {controller_id}")
@@ -193,9 +202,42 @@ def remove_controller(
             "expected 22 characters"
         ) from error
     if not dry_run:
-        connection.admin().remove_raft_voter(controller_id, directory_id)
+        _remove_voter(connection.admin(), controller_id, directory_id, unregister)
     done = "DRY RUN of removing" if dry_run else "Removed"
     put(f"{done} KRaft controller {controller_id} with directory id {directory_id}")
+    if unregister:
+        if not dry_run:
+            _unregister(connection.admin(), controller_id)
+        done = "DRY RUN of unregistering" if dry_run else "Unregistered"
+        put(f"{done} KRaft controller {controller_id}")
+
+
+def _remove_voter(admin: Admin, controller_id: int, directory_id: str, unregister: bool) -> None:
+    """Remove a voter. With `unregister`, say what to do where there is no such voter to remove."""
+    try:
+        admin.remove_raft_voter(controller_id, directory_id)
+    except ApiError as error:
+        if not unregister or error.code not in _NO_VOTER:
+            raise
+        what = f"remove KRaft voter {controller_id}"
+        raise _unregistration_left(what, error, controller_id) from error
+
+
+def _unregister(admin: Admin, controller_id: int) -> None:
+    try:
+        admin.unregister_controller(controller_id)
+    except ApiError as error:
+        what = f"unregister controller {controller_id}"
+        raise _unregistration_left(what, error, controller_id) from error
+
+
+def _unregistration_left(what: str, error: ApiError, controller_id: int) -> TerseError:
+    """Return the error of Kafka's tool, which names its own command for what is left to do."""
+    reason = error.detail.removeprefix(f"{error_name(error.code)}: ")
+    return TerseError(
+        f"Failed to {what}: {reason}. To unregister the controller from the cluster, "
+        f"run `kafka-cluster.sh unregister-controller --id {controller_id}`."
+    )
 
 
 def _only_directory(quorum: QuorumInfo, controller_id: int) -> str:

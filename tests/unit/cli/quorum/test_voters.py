@@ -10,12 +10,19 @@ from kraftwire.cli.main import main
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.describe_quorum_response import ReplicaState
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
+from kraftwire.messages.unregister_controller_response import UnregisterControllerResponse
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.json_form import uuid_from_text
 from tests.support.fake_node import (
     ADD_RAFT_VOTER,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     METADATA,
+    REMOVE_RAFT_VOTER,
+    UNREGISTER_CONTROLLER,
     FakeNode,
     controllers,
     metadata,
@@ -163,3 +170,60 @@ def test_the_directory_id_of_the_only_voter_need_not_be_given(
         )
     assert found[0] == code
     assert text in found[1] + found[2]
+
+
+REMOVED = f"Removed KRaft controller 4 with directory id {DIRECTORY_ID}\n"
+CHANGES = (REMOVE_RAFT_VOTER, UNREGISTER_CONTROLLER)
+UNREGISTERED = "Unregistered KRaft controller 4\n"
+LEFT = (
+    "{}: no. To unregister the controller from the cluster, run "
+    "`kafka-cluster.sh unregister-controller --id 4`.\n"
+)
+
+
+@pytest.mark.parametrize("kind", ["server", "controller"])
+@pytest.mark.parametrize(
+    ("refusals", "code", "out", "err"),
+    [
+        ((0, 0), 0, REMOVED + UNREGISTERED, ""),
+        ((0, ErrorCode.CONTROLLER_ID_NOT_REGISTERED), 1, REMOVED,
+         LEFT.format("Failed to unregister controller 4")),
+        ((ErrorCode.VOTER_NOT_FOUND, 0), 1, "", LEFT.format("Failed to remove KRaft voter 4")),
+        ((ErrorCode.UNSUPPORTED_VERSION, 0), 1, "", LEFT.format("Failed to remove KRaft voter 4")),
+        ((ErrorCode.INVALID_REQUEST, 0), 1, "", "error 42: INVALID_REQUEST: no\n"),
+    ],
+    ids=["both", "not registered", "no voter", "fixed voters", "another refusal"],
+)  # fmt: skip
+def test_a_controller_is_unregistered_once_it_is_removed(
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    refusals: tuple[int, int],
+    code: int,
+    out: str,
+    err: str,
+) -> None:
+    """What is left to do after a failure is named, as by Kafka's tool."""
+    with FakeNode() as node:
+        node.answers[METADATA] = lambda _: metadata({1: node})
+        node.answers[DESCRIBE_CLUSTER] = lambda _: controllers({1: node}, 1)
+        node.answers[REMOVE_RAFT_VOTER] = lambda _: RemoveRaftVoterResponse(
+            error_code=refusals[0], error_message="no" if refusals[0] else None
+        )
+        node.answers[UNREGISTER_CONTROLLER] = lambda _: UnregisterControllerResponse(
+            error_code=refusals[1], error_message="no" if refusals[1] else None
+        )
+        words = [
+            "remove-controller", "-i", "4", "-d", DIRECTORY_ID, "--unregister",
+            f"--bootstrap-{kind}", node.address,
+        ]
+        dry = "DRY RUN of removing" + REMOVED.removeprefix("Removed")
+        dry += "DRY RUN of unregistering" + UNREGISTERED.removeprefix("Unregistered")
+        assert say(capsys, *words, "--dry-run") == (0, dry, "")
+        assert node.requests == []
+        found = say(capsys, *words)
+        changes = [each for each in node.requests if each.API_KEY in CHANGES]
+    assert (found[0], found[1], found[2].partition(": ")[2]) == (code, out, err)
+    assert [each.API_KEY for each in changes] == [*CHANGES[: 1 if refusals[0] else 2]]
+    id = uuid_from_text(DIRECTORY_ID)
+    sent = [RemoveRaftVoterRequest(cluster_id=None, voter_id=4, voter_directory_id=id)]
+    assert changes == [*sent, UnregisterControllerRequest(controller_id=4)][: len(changes)]
