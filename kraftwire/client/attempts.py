@@ -21,7 +21,7 @@ from kraftwire.client.cluster import (
 )
 from kraftwire.client.requests import NotLeaderError, describe_request
 from kraftwire.client.results import ClusterInfo, NodeInfo
-from kraftwire.client.survey import brokers_text, survey, survey_text
+from kraftwire.client.survey import brokers_text, problems_text, survey, survey_text
 from kraftwire.errors import ApiError, SecurityError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
@@ -99,6 +99,8 @@ class Attempts:
             detail += f"; {found}"
         elif last is not None:
             detail += f"; the last problem: {error_detail(last)}"
+        elif problems := problems_text(states):
+            detail += f"; {problems}"
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 
     async def discovered(self, *, fresh: bool = False) -> ClusterInfo:

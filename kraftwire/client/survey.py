@@ -146,6 +146,11 @@ def brokers_text(states: Sequence[NodeState]) -> str | None:
     return f"{start}: {problems}: check advertised.listeners"
 
 
+def problems_text(states: Iterable[NodeState]) -> str:
+    """Say why nodes do not answer; empty if all do."""
+    return "; ".join(_problems(states))
+
+
 def _problems(states: Iterable[NodeState]) -> list[str]:
     by_problem: dict[str, list[NodeState]] = {}
     for state in states:

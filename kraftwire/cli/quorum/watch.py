@@ -205,7 +205,7 @@ def quorum_line(sample: Sample) -> str:
     """Return a sample in one line, for output that is not a terminal."""
     moment, info = _moment(sample.time_ms), sample.info
     if info is None:
-        return f"{moment}  no answer of a leader: {sample.problem}"
+        return f"{moment}  no sample: {sample.problem}"
     lags = ", ".join(
         f"{replica.id} {status.lower()} {_text(info.lag(replica))}"
         for replica, status in replicas_with_status(info)
@@ -231,7 +231,7 @@ def quorum_view(
             head.append(printable(f"   {_log_text(sample.log)}"), "")
         parts += [head, _table(info, now_ms)]
     if problem:
-        parts.append(Text(printable(f"no answer of a leader: {problem}"), style="red"))
+        parts.append(Text(printable(f"no sample: {problem}"), style="red"))
     parts += [Text(printable(line)) for line in lines]
     return Group(*parts)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 
 import pytest
 
 from kraftwire.cli import main as cli
-from kraftwire.client import Admin
+from kraftwire.client import Admin, survey
 from kraftwire.client.survey import NodeState, brokers_text, survey_text
 from kraftwire.errors import ApiError
 from kraftwire.messages import fetch_response
@@ -51,6 +52,21 @@ def test_a_lone_voter_is_named_with_its_epoch_and_the_others_with_their_problem(
         "there is no leader: node 1 (127.0.0.1:9091) answers, in epoch 7 without a leader; "
         "node 2 (127.0.0.1:9092) and node 3 (127.0.0.1:9093): Connection refused; "
         "2 of 3 voters are needed"
+    )
+
+
+def test_an_address_that_accepts_and_never_answers_is_named(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the time of the whole call ends before that of its first request."""
+    monkeypatch.setattr(survey, "_SECONDS", 0.02)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = f"127.0.0.1:{server.getsockname()[1]}"
+        admin = Admin(bootstrap_controllers=where, timeout_s=0.02)
+        with pytest.raises(ApiError) as failed:
+            admin.describe_quorum()
+    assert str(failed.value).endswith(
+        f"describing the quorum took more than 0.02 s; {where}: no answer within 0.02 s"
     )
 
 

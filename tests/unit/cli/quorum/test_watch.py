@@ -225,7 +225,7 @@ def test_a_leader_that_does_not_report_its_log_is_still_watched(
 def test_a_look_that_fails_is_a_line_too() -> None:
     """People watch in order to see elections."""
     line = quorum_line(Sample(NOW_MS, problem="nobody leads"))
-    assert line == f"{MOMENT}  no answer of a leader: nobody leads"
+    assert line == f"{MOMENT}  no sample: nobody leads"
 
 
 def test_the_view_has_the_table_the_problem_and_the_news() -> None:
@@ -244,5 +244,5 @@ def test_the_view_has_the_table_the_problem_and_the_news() -> None:
         ["3", "follower"],
     ]
     assert "3.0 s" in rows[0]
-    assert problem == "no answer of a leader: nobody leads"
+    assert problem == "no sample: nobody leads"
     assert last == f"{MOMENT}  change"
