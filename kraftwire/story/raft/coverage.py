@@ -49,6 +49,7 @@ class Span:
     """Batches of one leader epoch without a gap between their offsets; `end` is exclusive.
 
     A span `is_cut` if a later epoch replaced its end; `last_time` is still that of its last record.
+    `known_from` is the first time that is known of it, if its first batch has none.
     """
 
     base: int
@@ -57,6 +58,7 @@ class Span:
     first_time: float | None = None
     last_time: float | None = None
     is_cut: bool = False
+    known_from: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ class Coverage:
             self._note_pause(before, extent.first_time, extent.epoch, extent.base_offset)
             before.end = end
             before.last_time = extent.last_time if extent.last_time else before.last_time
+            if before.known_from is None:
+                before.known_from = extent.first_time
         else:
             at += 1
             self.spans.insert(at, _span_of(extent))
@@ -166,10 +170,11 @@ class Coverage:
         """Return the times of which a log tells: what its offsets lack, it does not say."""
         made = Recorded()
         for before, span in pairwise([None, *self.spans]):
-            first = None if span is None else span.first_time
+            first = None if span is None else span.known_from
             if span is None or first is None or span.last_time is None:
                 continue
-            if before is not None and before.end == span.base and before.last_time is not None:
+            follows = before is not None and before.end == span.base and span.first_time is not None
+            if before is not None and follows and before.last_time is not None:
                 first = min(first, before.last_time)
             first_ns, last_ns = (round(each * _SECOND_NS) for each in (first, span.last_time))
             made.note_run(first_ns, max(first_ns, last_ns))
@@ -226,6 +231,8 @@ class Coverage:
         if span.end == after.base and span.epoch == after.epoch:
             self._note_pause(span, after.first_time, after.epoch, after.base)
             span.end, span.last_time = after.end, after.last_time or span.last_time
+            if span.known_from is None:
+                span.known_from = after.known_from
             del self.spans[at + 1]
 
     def backwards(self) -> Iterator[Backwards]:
@@ -257,7 +264,8 @@ def _step_back(
 
 def _span_of(extent: Extent) -> Span:
     end = extent.last_offset + 1
-    return Span(extent.base_offset, end, extent.epoch, extent.first_time, extent.last_time)
+    first, last = extent.first_time, extent.last_time
+    return Span(extent.base_offset, end, extent.epoch, first, last, known_from=first)
 
 
 def _pause(before: Span, time: float | None, epoch: int, offset: int) -> LogSilence | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.recorded import PAUSE_NS, Recorded, Recordings
-from kraftwire.story.raft.coverage import Extent
+from kraftwire.story.raft.coverage import Coverage, Extent
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.timeline import Timeline
 from tests.fuzz.outcome import seed
@@ -291,3 +291,13 @@ def test_a_cut_adds_no_claim_that_the_whole_contradicts(
                 lost = answer["granted"] is None and answer["isRecorded"]
                 is_noticed = length * 1e9 > PAUSE_NS
                 assert not (is_noticed and lost and key in answered), (what, vote["text"])
+
+
+@pytest.mark.parametrize("is_in_order", [False, True])
+def test_a_log_goes_on_where_a_capture_of_its_first_records_ends(is_in_order: bool) -> None:
+    """The records of Fetch come without times; those of the file after them have some."""
+    coverage = Coverage()
+    extents = [Extent(0, 3, 1), Extent(4, 7, 1, 10.0, 14.0), Extent(8, 9, 1, 14.5, 15.0)]
+    for extent in extents if is_in_order else reversed(extents):
+        coverage.add(extent)
+    assert coverage.recorded().stretches == [[10_000_000_000, 15_000_000_000]]
