@@ -8,12 +8,17 @@ Source: Kafka's `ConfigHelper`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraftwire.controller.client_metrics import METRICS_KEYS
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
-from kraftwire.controller.group_configs import group_keys
+from kraftwire.controller.group_configs import (
+    ASSIGNOR_KEY,
+    INTERNAL_GROUP_KEYS,
+    assignor_names,
+    group_keys,
+)
 from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.topic_configs import EffectiveValue, Origin, settings_of
 from kraftwire.controller.topic_keys import TOPIC_KEYS, Kind, check_name, list_parts
@@ -59,9 +64,15 @@ def _group(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
         found = [
             *_own(own, key, Origin.GROUP),
             *_own(cluster.settings, setting, Origin.PROPERTIES_FILE),
-            EffectiveValue(setting, default, Origin.DEFAULT),
         ]
-        yield _described(key, kind, default, found)
+        if not found and key in INTERNAL_GROUP_KEYS:
+            continue
+        found.append(EffectiveValue(setting, default, Origin.DEFAULT))
+        shown = _described(key, kind, default, found)
+        if key == ASSIGNOR_KEY and shown.origin is Origin.PROPERTIES_FILE:
+            # The file has a list.
+            shown = replace(shown, value=assignor_names(cluster)[0])
+        yield shown
 
 
 def _subscription(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:

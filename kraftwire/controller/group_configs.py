@@ -10,29 +10,38 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.topic_keys import Kind, boolean, check_value, list_parts, one_of, whole
+from kraftwire.controller.topic_keys import (
+    Kind,
+    boolean,
+    check_value,
+    list_parts,
+    one_of,
+    trimmed,
+    whole,
+)
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 
-_INT_MAX = 2**31 - 1
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A key with a whole number. `least` is that of its type, `low` and `high` are the defaults of
-    the bounds in the file; None if the file has none."""
+    """A key with a whole number. `least` and `most` are those of its type, `low` and `high` the
+    defaults of the bounds in the file; None if the file has none."""
 
     name: str
     default: int
     least: int
     low: int | None
     high: int | None
+    most: int = _INT_MAX
 
     def setting(self, what: str) -> str:
         """The key of the file for the default (empty), the least (min) or the largest (max)."""
         kind, _, rest = self.name.partition(".")
-        if what and rest == "num.standby.replicas":
-            rest = "standby.replicas"
+        if what:
+            rest = rest.removeprefix("num.")
         return ".".join(part for part in ("group", kind, what, rest) if part)
 
     @property
@@ -40,6 +49,11 @@ class _Number:
         """The bounds that a file may change, by `min` and `max`, with their defaults."""
         found = {"min": self.low, "max": self.high}
         return {what: bound for what, bound in found.items() if bound is not None}
+
+    @property
+    def kind(self) -> Kind:
+        """The type of the value."""
+        return Kind.INT if self.most == _INT_MAX else Kind.LONG
 
 
 def _of_every_kind() -> Iterator[_Number]:
@@ -56,12 +70,21 @@ _NUMBERS = (
     _Number("share.partition.max.record.locks", 2000, 100, 100, 4000),
     _Number("streams.num.standby.replicas", 0, 0, None, 2),
     _Number("streams.initial.rebalance.delay.ms", 3000, 0, None, None),
+    _Number("streams.task.offset.interval.ms", 60_000, 1, 15_000, None),
+    _Number("streams.num.warmup.replicas", 2, 0, None, 20),
+    _Number("streams.acceptable.recovery.lag", 10_000, 0, None, None, _LONG_MAX),
 )
-
-GROUP_SETTINGS = frozenset(
-    key.setting(what) for key in _NUMBERS for what in ("", *key.bounds)
+INTERNAL_GROUP_KEYS = frozenset(
+    {
+        "consumer.assignor.offload.enable",
+        "share.assignor.offload.enable",
+        "streams.acceptable.recovery.lag",
+        "streams.assignor.offload.enable",
+        "streams.num.warmup.replicas",
+        "streams.task.offset.interval.ms",
+    }
 )
-"""Keys of a properties file that groups inherit from, and that bound what they may have."""
+"""Keys that are described only where a group or the file sets them."""
 
 # Java's form of ISO 8601; each number may have a sign.
 _DURATION = re.compile(
@@ -71,6 +94,10 @@ _DURATION = re.compile(
 )
 _SECONDS = {"D": 86_400, "H": 3600, "M": 60, "S": 1}
 _BY_DURATION = "by_duration:"
+# The assignor of streams groups that Kafka has, by its name and by its class.
+ASSIGNOR_KEY, _ASSIGNORS = "streams.assignor.name", "group.streams.assignors"
+_STICKY = "sticky"
+_STICKY_CLASS = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
 
 
 def _reset(value: str) -> str:
@@ -87,10 +114,15 @@ def _reset(value: str) -> str:
 
 
 def _tags(value: str) -> str:
-    """Return why a value is no list of different tags, else an empty text."""
+    """Return why a value is no list of different names, else an empty text."""
     parts = list_parts(value)
     is_list = all(parts) and len(set(parts)) == len(parts)
-    return "" if is_list else f"{value!r:.300} is not a list of different tags"
+    return "" if is_list else f"{value!r:.300} is not a list of different names"
+
+
+def _assignors(value: str) -> str:
+    """Return why a value names no assignors, else an empty text."""
+    return _tags(value) if trimmed(value) else "expected the names of assignors"
 
 
 def _letter_topic(value: str) -> str:
@@ -99,48 +131,72 @@ def _letter_topic(value: str) -> str:
 
 
 _OTHERS: Mapping[str, Callable[[str], str]] = {
+    "consumer.assignor.offload.enable": boolean,
     "errors.deadletterqueue.copy.record.enable": boolean,
     "errors.deadletterqueue.topic.name": _letter_topic,
+    "share.assignor.offload.enable": boolean,
     "share.auto.offset.reset": _reset,
     "share.isolation.level": one_of("read_committed", "read_uncommitted"),
     "share.renew.acknowledge.enable": boolean,
-    "streams.assignor.name": one_of("sticky"),
+    ASSIGNOR_KEY: lambda _: "",
+    "streams.assignor.offload.enable": boolean,
     "streams.rack.aware.assignment.tags": _tags,
 }
 _TYPES: Mapping[str, Callable[[str], str]] = {
     **_OTHERS,
-    **{key.name: whole(key.least, _INT_MAX) for key in _NUMBERS},
+    **{key.name: whole(key.least, key.most) for key in _NUMBERS},
 }
 _DEFAULTS = {
+    "consumer.assignor.offload.enable": (Kind.BOOLEAN, "true"),
     "errors.deadletterqueue.copy.record.enable": (Kind.BOOLEAN, "false"),
     "errors.deadletterqueue.topic.name": (Kind.STRING, ""),
+    "share.assignor.offload.enable": (Kind.BOOLEAN, "true"),
     "share.auto.offset.reset": (Kind.STRING, "latest"),
     "share.isolation.level": (Kind.STRING, "read_uncommitted"),
     "share.renew.acknowledge.enable": (Kind.BOOLEAN, "true"),
-    "streams.assignor.name": (Kind.STRING, "sticky"),
+    ASSIGNOR_KEY: (Kind.STRING, _STICKY),
+    "streams.assignor.offload.enable": (Kind.BOOLEAN, "true"),
     "streams.rack.aware.assignment.tags": (Kind.LIST, ""),
 }
-# The keys of the file whose names are not those of the groups.
-_INHERITED = {
-    "streams.assignor.name": "group.streams.assignors",
-    "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
+_TAGS = "streams.rack.aware.assignment.tags"
+# The keys of the file that stand for these keys, and the checks of their values.
+_INHERITED: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    ASSIGNOR_KEY: (_ASSIGNORS, _assignors),
+    _TAGS: (f"group.{_TAGS}", _tags),
+    **{
+        f"{kind}.assignor.offload.enable": (f"group.{kind}.assignor.offload.enable", boolean)
+        for kind in ("consumer", "share", "streams")
+    },
 }
+_SETTINGS: Mapping[str, Callable[[str], str]] = {
+    **{
+        key.setting(what): whole(0, key.most) for key in _NUMBERS for what in ("", *key.bounds)
+    },
+    **dict(_INHERITED.values()),
+}
+GROUP_SETTINGS = frozenset(_SETTINGS)
+"""Keys of a properties file that groups inherit from, and that bound what they may have."""
 GROUP_KEY_NAMES = frozenset(_TYPES)
 
 
 def group_keys() -> Iterator[tuple[str, Kind, str, str]]:
     """Yield the keys with their kinds, defaults, and the keys of the file for the defaults."""
     for key in _NUMBERS:
-        yield key.name, Kind.INT, str(key.default), key.setting("")
+        yield key.name, key.kind, str(key.default), key.setting("")
     for name, (kind, default) in _DEFAULTS.items():
-        yield name, kind, default, _INHERITED.get(name, name)
+        yield name, kind, default, _INHERITED[name][0] if name in _INHERITED else name
 
 
 def group_setting_errors(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys of a properties file that bound groups and are no numbers, and why."""
-    number = whole(0, _INT_MAX)
-    given = {key: number(value) for key, value in settings.items() if key in GROUP_SETTINGS}
+    """Return the keys of a properties file for groups whose values cannot be, and why."""
+    given = {key: _SETTINGS[key](value) for key, value in settings.items() if key in _SETTINGS}
     return {key: wrong for key, wrong in given.items() if wrong}
+
+
+def assignor_names(cluster: Cluster) -> list[str]:
+    """Return the assignors of streams groups in the file; a class of others stands for its name."""
+    given = list_parts(cluster.settings.get(_ASSIGNORS, _STICKY))
+    return [_STICKY if each == _STICKY_CLASS else each for each in given]
 
 
 def check_group(cluster: Cluster, name: str, values: Mapping[str, str]) -> None:
@@ -162,12 +218,21 @@ def check_group(cluster: Cluster, name: str, values: Mapping[str, str]) -> None:
         effective[number.name] = int(own) if own is not None else default
         if own is not None:
             _check_bounds(cluster, number, effective[number.name])
+    if (assignor := values.get(ASSIGNOR_KEY)) is not None:
+        _check_assignor(cluster, trimmed(assignor))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         is_given = session in values or heartbeat in values
         if is_given and effective[session] <= effective[heartbeat]:
             text = f"{session} is {effective[session]}"
             raise _error(f"{text}: expected more than {heartbeat}, {effective[heartbeat]}")
+
+
+def _check_assignor(cluster: Cluster, name: str) -> None:
+    """Check that the file has an assignor of this name; what classes are called is not known."""
+    known = assignor_names(cluster)
+    if name not in known and all(each == _STICKY for each in known):
+        raise _error(f"{ASSIGNOR_KEY} is {name!r:.300}: {_ASSIGNORS} names {_STICKY} alone")
 
 
 def _check_bounds(cluster: Cluster, number: _Number, value: int) -> None:

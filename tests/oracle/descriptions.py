@@ -22,13 +22,37 @@ FILE: Mapping[str, str] = {
     "min.insync.replicas": "2",
     "compression.type": "gzip",
     "group.consumer.heartbeat.interval.ms": "6000",
+    "group.streams.num.warmup.replicas": "3",
+    "group.share.assignor.offload.enable": "false",
+    "group.streams.min.task.offset.interval.ms": "20000",
+    "group.streams.assignors": (
+        "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
+    ),
 }
 _CHANGES = (
     (_BROKER, "", {"log.segment.bytes": "2000000", "min.insync.replicas": "3"}),
     (_BROKER, "1", {"log.roll.ms": "5000000"}),
     (_BROKER, "5", {"log.roll.ms": "6000000"}),
     (_METRICS, "m", {"interval.ms": " 500 ", "metrics": "a, b", "match": "client_id = x"}),
-    (_GROUP, "g", {"consumer.session.timeout.ms": "50000"}),
+    (
+        _GROUP, "g",
+        {
+            "consumer.session.timeout.ms": "50000",
+            "streams.acceptable.recovery.lag": "5",
+            "consumer.assignor.offload.enable": "false",
+            "streams.num.warmup.replicas": "4",
+        },
+    ),
+)
+# Values of groups that are allowed or not, as Kafka's controller says.
+_TRIED = (
+    ("streams.task.offset.interval.ms", "0", "19999", "20000", "2147483648", "x"),
+    ("streams.num.warmup.replicas", "-1", "0", "20", "21"),
+    ("streams.acceptable.recovery.lag", "-1", "0", "9223372036854775807", "9223372036854775808"),
+    ("consumer.assignor.offload.enable", "no", " True "),
+    ("share.assignor.offload.enable", "", "false"),
+    ("streams.assignor.offload.enable", "1", "true"),
+    ("streams.assignor.name", " sticky ", "Sticky", "", FILE["group.streams.assignors"]),
 )
 _TOPICS = {
     "t": {"retention.ms": " 77 ", "cleanup.policy": "compact, delete", "preallocate": "TRUE"},
@@ -73,6 +97,9 @@ def _trace(oracle: Any, connection: Any) -> Iterator[str]:
     for kind, name, changes in _CHANGES:
         ops = [(key, 0, value) for key, value in changes.items()]
         assert [code for code, *_ in oracle.configs(connection, kind, name, ops)] == [0], name
+    for key, *tried in _TRIED:
+        codes = [oracle.configs(connection, _GROUP, "t", [(key, 0, v)])[0][0] for v in tried]
+        yield json.dumps([key, codes])
     # Kafka answers from what it has published: ask until the last change is there.
     while all(config["ConfigSource"] == _DEFAULT for config in _ask(connection, _GROUP, "g")[1]):
         pass

@@ -12,7 +12,11 @@ from kraftwire.controller.configs import (
     alter_configs_incrementally,
 )
 from kraftwire.controller.described_configs import describe
-from kraftwire.controller.group_configs import GROUP_SETTINGS, group_setting_errors
+from kraftwire.controller.group_configs import (
+    GROUP_SETTINGS,
+    INTERNAL_GROUP_KEYS,
+    group_setting_errors,
+)
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.step import config_record
 from kraftwire.controller.topic_configs import Origin
@@ -122,7 +126,20 @@ def test_values_of_client_metrics(key: str, value: str, code: int) -> None:
         ("errors.deadletterqueue.topic.name", "mine", NONE),
         ("errors.deadletterqueue.copy.record.enable", "x", BAD_CONFIG),
         ("streams.assignor.name", "sticky", NONE),
+        ("streams.assignor.name", " sticky ", NONE),
+        ("streams.assignor.name", "Sticky", BAD_CONFIG),
+        ("streams.assignor.name", "", BAD_CONFIG),
         ("streams.assignor.name", "mine", BAD_CONFIG),
+        ("streams.task.offset.interval.ms", "14999", BAD_CONFIG),
+        ("streams.task.offset.interval.ms", "15000", NONE),
+        ("streams.num.warmup.replicas", "0", NONE),
+        ("streams.num.warmup.replicas", "21", BAD_CONFIG),
+        ("streams.acceptable.recovery.lag", "-1", BAD_CONFIG),
+        ("streams.acceptable.recovery.lag", "9223372036854775807", NONE),
+        ("streams.acceptable.recovery.lag", "9223372036854775808", BAD_CONFIG),
+        ("consumer.assignor.offload.enable", " True ", NONE),
+        ("share.assignor.offload.enable", "no", BAD_CONFIG),
+        ("streams.assignor.offload.enable", "1", BAD_CONFIG),
         ("streams.rack.aware.assignment.tags", "a, b", NONE),
         ("streams.rack.aware.assignment.tags", "a,a", BAD_CONFIG),
         ("streams.rack.aware.assignment.tags", "a,,b", BAD_CONFIG),
@@ -152,6 +169,71 @@ def test_the_controllers_file_bounds_groups() -> None:
     assert alter(cluster, GROUP_RESOURCE, "s", (_SHARE, SET, "45000")) == BAD_CONFIG
     cluster.settings = {"group.streams.max.standby.replicas": "3"}
     assert alter(cluster, GROUP_RESOURCE, "h", ("streams.num.standby.replicas", SET, "3")) == NONE
+    cluster.settings = {"group.streams.min.task.offset.interval.ms": "5"}
+    offsets = ("streams.task.offset.interval.ms", SET, "5")
+    assert alter(cluster, GROUP_RESOURCE, "i", offsets) == NONE
+    cluster.settings = {"group.streams.max.warmup.replicas": "1"}
+    warmup = ("streams.num.warmup.replicas", SET, "2")
+    assert alter(cluster, GROUP_RESOURCE, "j", warmup) == BAD_CONFIG
+
+
+_ASSIGNORS = "group.streams.assignors"
+_STICKY_CLASS = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "code"),
+    [
+        ("sticky", "mine", BAD_CONFIG),
+        (_STICKY_CLASS, "sticky", NONE),
+        (_STICKY_CLASS, _STICKY_CLASS, BAD_CONFIG),
+        (f"com.mine.Assignor, {_STICKY_CLASS}", "mine", NONE),
+    ],
+)
+def test_the_controllers_file_names_the_assignors_of_streams(
+    given: str, name: str, code: int
+) -> None:
+    """A class of others says only in Java what it is called (C-CFG-10)."""
+    cluster = ControlledCluster()
+    cluster.settings = {_ASSIGNORS: given}
+    assert alter(cluster, GROUP_RESOURCE, "g", ("streams.assignor.name", SET, name)) == code
+
+
+def test_a_file_with_wrong_values_for_groups_is_refused() -> None:
+    """Lists of names and switches too (C-CFG-10)."""
+    wrong = {
+        _ASSIGNORS: " ",
+        "group.streams.rack.aware.assignment.tags": "a,a",
+        "group.share.assignor.offload.enable": "on",
+        "group.streams.acceptable.recovery.lag": "9223372036854775808",
+    }
+    assert group_setting_errors(wrong).keys() == wrong.keys()
+    right = {
+        _ASSIGNORS: "sticky, com.mine.Assignor",
+        "group.streams.rack.aware.assignment.tags": "",
+        "group.share.assignor.offload.enable": "FALSE",
+        "group.streams.acceptable.recovery.lag": "9223372036854775807",
+    }
+    assert group_setting_errors(right) == {}
+
+
+def test_internal_keys_of_groups_are_described_where_they_are_set() -> None:
+    """By the group or by the file (C-CFG-16)."""
+    lag, warmup = "streams.acceptable.recovery.lag", "streams.num.warmup.replicas"
+    cluster = ControlledCluster()
+    cluster.settings = {
+        f"group.{warmup}": "3", _ASSIGNORS: f"{_STICKY_CLASS},com.mine.Assignor"
+    }
+    assert alter(cluster, GROUP_RESOURCE, "g", (lag, SET, "5")) == NONE
+    found = {one.name: one for one in describe(cluster.view, GROUP_RESOURCE, "g")}
+    shown = INTERNAL_GROUP_KEYS & found.keys()
+    assert {key: (found[key].value, found[key].origin) for key in shown} == {
+        lag: ("5", Origin.GROUP),
+        warmup: ("3", Origin.PROPERTIES_FILE),
+    }
+    assert found["streams.assignor.name"].value == "sticky"
+    none = {one.name for one in describe(ControlledCluster().view, GROUP_RESOURCE, "g")}
+    assert not none & INTERNAL_GROUP_KEYS
 
 
 def test_the_last_change_of_a_key_counts() -> None:
