@@ -123,7 +123,9 @@ def _arrived(run: list[Event]) -> Iterator[Event]:
     if offsets[0] != offsets[-1]:
         at = f"offsets {offsets[0]} to {offsets[-1]}"
     kind = run[0].details["kind"]
-    text = f"{kind}s {ids_text(nodes)} begin to fetch at {at}"
+    begins = all(each.details["begins"] for each in run)
+    text = f"{kind}s {ids_text(nodes)} {'begin to fetch' if begins else 'fetch'} at {at}"
     text = with_remarks(text, [count_text(len(run), kind)])
     details = {**run[0].details, "nodes": nodes, "count": len(run), "until": run[-1].time}
+    details["begins"] = begins
     yield Event(run[0].time, "fetch", text, None, None, details)

@@ -42,7 +42,7 @@ from kraftwire.story.raft.coverage import Backwards, Extent, LogSilence
 from kraftwire.story.raft.elections import Elections, Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog, Place, extent_of
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence, Story
-from kraftwire.story.raft.nodes import Endings, Nodes
+from kraftwire.story.raft.nodes import SILENCE_S, Endings, Nodes
 from kraftwire.story.raft.progress import Progress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.snapshots import (
@@ -450,8 +450,15 @@ class Timeline:
             kind = "broker" if self._nodes.kinds.get(each.node) == "broker" else "observer"
             if each.node in self._voters.voters_at(each.first_fetch):
                 kind = "voter"
-            text = with_remarks(f"begins to fetch at offset {each.first_offset}", [kind])
-            details = {"offset": each.first_offset, "kind": kind}
+            # Where the time before is not recorded, it may have fetched all along.
+            before = each.first_fetch - SILENCE_S
+            begins = each.first_offset == 0 or (
+                before > (self._first_frame or 0.0)
+                and not self._recordings.pauses(before, each.first_fetch)
+            )
+            verb = "begins to fetch" if begins else "fetches"
+            text = with_remarks(f"{verb} at offset {each.first_offset}", [kind])
+            details = {"offset": each.first_offset, "kind": kind, "begins": begins}
             yield Event(each.first_fetch, "fetch", text, None, each.node, details)
 
     def _silence_events(self) -> list[Event]:

@@ -301,3 +301,14 @@ def test_a_log_goes_on_where_a_capture_of_its_first_records_ends(is_in_order: bo
     for extent in extents if is_in_order else reversed(extents):
         coverage.add(extent)
     assert coverage.recorded().stretches == [[10_000_000_000, 15_000_000_000]]
+
+
+def test_a_replica_that_is_met_while_it_fetches_does_not_begin_to(tmp_path: Path) -> None:
+    """Only where the time before is recorded, or the log is fetched from its first record on."""
+    middle = raft_text(save(tmp_path / "middle.pcap", part(300, 362), part(380, 402)))
+    assert "node 1 fetches at offset " in middle
+    assert "node 1 begins to fetch" not in middle
+    late = raft_text(save(tmp_path / "late.pcap", part(357, 402)))
+    assert "node 2 begins to fetch at offset 810 (voter)" in late
+    assert "node 1 begins to fetch" not in late
+    assert "node 1 begins to fetch at offset 0" in raft_text(save(tmp_path / "x.pcap", part(0, 5)))

@@ -111,15 +111,15 @@ def test_hundreds_of_brokers_do_not_fill_the_screen() -> None:
     assert max(map(len, lines)) < 200
     assert len(lines) < 40
     assert "observers 1000-1399" in lines[0]
-    (arrivals,) = [line for line in lines if "begin to fetch" in line]
-    assert "observers 1000-1399 begin to fetch at offsets 0 to 2 (400 observers)" in arrivals
+    (arrivals,) = [line for line in lines if " fetch at offset" in line]
+    assert "observers 1000-1399 fetch at offsets 0 to 2 (400 observers)" in arrivals
     assert any("380 observers more" in line for line in lines)
 
 
 def test_a_few_brokers_are_named_one_by_one() -> None:
     """There is room for them."""
     lines = _lines(_many_brokers(3))
-    assert len([line for line in lines if "begins to fetch" in line]) == 3
+    assert len([line for line in lines if "fetch" in line and "at offset" in line]) == 3
     assert not any("more" in line for line in lines)
 
 
