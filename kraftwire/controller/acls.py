@@ -47,18 +47,26 @@ LOOKED_AT_MAX = 500_000
 
 @Divided
 def create_acls(
-    cluster: Cluster, request: CreateAclsRequest, *, new_id: Callable[[], bytes]
+    cluster: Cluster,
+    request: CreateAclsRequest,
+    *,
+    new_id: Callable[[], bytes],
+    has_interface: Callable[[str], bool],
 ) -> Pieces[StepResult]:
-    """Create the ACLs that are valid and do not exist yet; `new_id` makes their ids."""
+    """Create the ACLs that are valid and do not exist yet; `new_id` makes their ids.
+
+    `has_interface` is whether this machine has an interface of a name (SEC-A16).
+    """
     response = CreateAclsResponse()
     records: list[VersionedRecord] = []
     created: set[Acl] = set()
+    level = cluster.image.metadata_version or 0
     for creation in request.creations:
         yield
         result = AclCreationResult(error_message=None)
         response.results.append(result)
         try:
-            acl, record = _checked(creation, cluster.image.metadata_version or 0)
+            acl, record = _checked(creation, level, has_interface)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail
             continue
@@ -130,7 +138,9 @@ class _Search:
         return wanted.passing(found)
 
 
-def _checked(creation: AclCreation, level: int) -> tuple[Acl, AccessControlEntryRecord]:
+def _checked(
+    creation: AclCreation, level: int, has_interface: Callable[[str], bool]
+) -> tuple[Acl, AccessControlEntryRecord]:
     """Return a new ACL and its record, at a level of metadata.version.
 
     Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2), UNSUPPORTED_VERSION (C-ACL-4).
@@ -151,7 +161,7 @@ def _checked(creation: AclCreation, level: int) -> tuple[Acl, AccessControlEntry
         wrong = wrong or str(error)
     if wrong:
         raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
-    _check_host(acl.host, level)
+    _check_host(acl.host, level, has_interface)
     return acl, record
 
 
@@ -173,7 +183,7 @@ def _wrong(record: AccessControlEntryRecord) -> str:
     return ""
 
 
-def _check_host(host: str, level: int) -> None:
+def _check_host(host: str, level: int, has_interface: Callable[[str], bool]) -> None:
     """Check the host of a new ACL. Raises: ApiError INVALID_REQUEST, UNSUPPORTED_VERSION."""
     if not host:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the host is empty: expected an address or *")
@@ -183,7 +193,7 @@ def _check_host(host: str, level: int) -> None:
         text = f"{METADATA_VERSION} {WITH_HOST_RANGES} (4.4-IV1), which is {level}"
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"a range as the host of an ACL needs {text}")
     try:
-        parse_range(host)
+        parse_range(host, has_interface)
     except UsageError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 

@@ -11,6 +11,7 @@ kafka-clients, read by ``javap``; Java's `InetAddress.getByName`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kraftwire.errors import UsageError
@@ -22,6 +23,10 @@ _EMBEDDED = re.compile(r"0*(\d{1,3})\.0*(\d{1,3})\.0*(\d{1,3})\.0*(\d{1,3})", re
 _EMBEDDED_MAX = 15
 _IPV4_RANGE = re.compile(rf"({_OCTETS})/(\d{{1,2}})", re.ASCII)
 _GROUP = re.compile(r"0*([0-9a-fA-F]{1,4})")
+# The zone of an address of IPv6: the number of an interface, or the name that one may have.
+_ZONE_NUMBER = re.compile(r"0*(\d{1,10})", re.ASCII)
+_ZONE_NUMBER_MAX = 2**31 - 1
+_ZONE_NAME = re.compile(r"[^\s:/]{1,15}", re.ASCII)
 # Java's `Integer.parseInt`: digits of any script in the first plane, and a sign.
 _LENGTH = re.compile(r"([+-]?)0*(\d{1,9})")
 _PLANE = 0x10000
@@ -69,19 +74,32 @@ def is_range(host: str) -> bool:
     return "/" in host
 
 
-def parse_range(host: str) -> HostRange:
-    """Read a range. Bits behind its length are ignored. Raises: UsageError for another text."""
+_HasInterface = Callable[[str], bool]
+
+
+def _any_interface(_: str) -> bool:
+    """Take every name for one that an interface of some node has."""
+    return True
+
+
+def parse_range(host: str, has_interface: _HasInterface = _any_interface) -> HostRange:
+    """Read a range. Bits behind its length are ignored.
+
+    `has_interface` is whether there is an interface of a name. Raises: UsageError for another text.
+    """
     address, _, length = host.partition("/")
     bits = None
     if ":" in host:
-        kind, value = 6, _ipv6(address)
+        kind, value = 6, _ipv6(address, has_interface)
         bits = _integer(length)
     else:
         kind, value = 4, None
         if found := _IPV4_RANGE.fullmatch(host):
             value, bits = _ipv4(found[1]), int(found[6])
     if value is None:
-        raise UsageError(f"{host!r:.300} is no range of addresses: expected one such as 10.0.0.0/8")
+        text = f"{host!r:.300} is no range of addresses: expected one such as 10.0.0.0/8"
+        zone = "; a zone has to be an interface of this machine" if "%" in address else ""
+        raise UsageError(text + zone)
     if bits is None or not 0 <= bits <= _BITS[kind]:
         text = f"the range {host!r:.300} has the length {length!r:.40}"
         raise UsageError(f"{text}: expected 0 to {_BITS[kind]}")
@@ -115,14 +133,14 @@ def _ipv4(text: str, form: re.Pattern[str] = _IPV4) -> int | None:
     return int.from_bytes(octets)
 
 
-def _ipv6(text: str) -> int | None:
-    """Read an address of IPv6, in brackets or not; a zone says nothing about ranges."""
+def _ipv6(text: str, has_interface: _HasInterface = _any_interface) -> int | None:
+    """Read an address of IPv6, in brackets or not; a zone has to exist, and says nothing else."""
     if text.startswith("["):
         if not text.endswith("]"):
             return None
         text = text[1:-1]
     text, percent, zone = text.partition("%")
-    if percent and not zone:
+    if percent and not _is_zone(zone, has_interface):
         return None
     rest, colon, last = text.rpartition(":")
     if "." in last:
@@ -143,6 +161,13 @@ def _ipv6(text: str) -> int | None:
             return None
         value = value << 16 | int(found[1], 16)
     return None if value >> 32 == _MAPPED else value
+
+
+def _is_zone(zone: str, has_interface: _HasInterface) -> bool:
+    number = _ZONE_NUMBER.fullmatch(zone)
+    if number is not None and int(number[1]) <= _ZONE_NUMBER_MAX:
+        return True
+    return _ZONE_NAME.fullmatch(zone) is not None and has_interface(zone)
 
 
 def _integer(text: str) -> int | None:

@@ -8,6 +8,7 @@ Source: Kafka's `ControllerApis`; C-API-3, C-DL-1, C-ERR-5.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -69,6 +70,14 @@ class Change:
     has_timeout: bool = False
     is_bounded: bool = True
     node_error: ErrorOfNode = any_node
+
+
+def has_interface(name: str) -> bool:
+    """Return whether this machine has a network interface of a name."""
+    try:
+        return socket.if_nametoindex(name) > 0
+    except (OSError, ValueError):
+        return False
 
 
 def _reassignments(cluster: Cluster, message: Any, _: Request) -> StepResult:
@@ -175,7 +184,9 @@ CHANGES: Mapping[str, Change] = {
     "AlterConfigs": Change(_of_configs(alter_configs.in_pieces)),
     "IncrementalAlterConfigs": Change(_of_configs(alter_configs_incrementally.in_pieces)),
     "CreateAcls": Change(
-        lambda cluster, message, _: create_acls.in_pieces(cluster, message, new_id=random_uuid),
+        lambda cluster, message, _: create_acls.in_pieces(
+            cluster, message, new_id=random_uuid, has_interface=has_interface
+        ),
         node_error=authorizer_error,
     ),
     "DeleteAcls": Change(_for_anybody(delete_acls.in_pieces), node_error=authorizer_error),

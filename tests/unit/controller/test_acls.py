@@ -64,7 +64,10 @@ class Cluster(ControlledCluster):
         """Create ACLs; returns the codes."""
         request = CreateAclsRequest(creations=list(creations))
         new_id = lambda: next(self._numbers).to_bytes(16, "big")  # noqa: E731
-        answer = self.do(create_acls(self.view, request, new_id=new_id))
+        has_interface = {"eth0"}.__contains__
+        answer = self.do(
+            create_acls(self.view, request, new_id=new_id, has_interface=has_interface)
+        )
         return [one.error_code for one in answer.results]
 
     def remove(self, *filters: DeleteAclsFilter) -> list[tuple[int, list[str]]]:
@@ -109,6 +112,15 @@ def test_an_acl_that_cannot_be_right_is_refused_alone(wrong: dict[str, object]) 
     cluster = Cluster()
     assert cluster.add(acl(**wrong), acl("u")) == [ErrorCode.INVALID_REQUEST, 0]
     assert cluster.names == ["u"]
+
+
+def test_zones_of_ranges_are_interfaces_of_the_active_controller() -> None:
+    """A number is one whether or not there is such an interface; what the log has stays (C-ACL-4,
+    SEC-A16)."""
+    cluster = Cluster()
+    zones = ("eth0", "1", "2147483647", "2147483648", "eth1", "51c:6819", "eth0 ", "eth0:1")
+    wanted = [acl(host=f"a::1%{zone}/32") for zone in zones]
+    assert cluster.add(*wanted) == [0, 0, 0, *[ErrorCode.INVALID_REQUEST] * 5]
 
 
 def test_ranges_of_hosts_need_their_level() -> None:
