@@ -53,7 +53,8 @@ class TimeOrder:
         # were too late.
         self._quiet_bytes = self._late_bytes = 0
         self._passed_ns = -1
-        # Directions -> time and sequence number of the last packet; how far the clock was set back.
+        # Directions -> time of the last packet, and the sequence number after it; how far the clock
+        # was set back.
         self._read = SegmentReader(Health()).read
         self._last: dict[bytes, tuple[int, int]] = {}
         self._set_back_ns = 0
@@ -97,13 +98,16 @@ class TimeOrder:
         segment = self._read(packet)
         if segment is None:
             return time_ns
-        last_ns, last_seq = self._last.get(segment.key, (-1, 0))
-        if time_ns < last_ns - DISORDER_NS and (segment.seq - last_seq) & _MASK < _HALF:
+        size = segment.end - segment.start + segment.missing
+        last_ns, last_end = self._last.get(segment.key, (-1, 0))
+        # Without bytes of its own, a packet at the end of the last one may come before that.
+        ahead = (segment.seq - last_end) & _MASK
+        if time_ns < last_ns - DISORDER_NS and ahead < _HALF and (ahead or size):
             self._set_back_ns += last_ns - time_ns
             time_ns = last_ns
         if len(self._last) >= _DIRECTIONS_MAX:
             self._last.clear()
-        self._last[segment.key] = time_ns, segment.seq
+        self._last[segment.key] = time_ns, (segment.seq + size) & _MASK
         return time_ns
 
     def _sort(self, packet: Packet) -> Iterator[Packet]:

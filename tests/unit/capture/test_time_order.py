@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import random
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,18 @@ def test_a_direction_that_is_behind_is_sorted(
     for frame in Capture(path):
         packet = path.read_bytes()[frame.position + 16 : frame.end_position]
         assert frame.missing or len(frame.data) > 1448 or frame.data[:8] in packet
+
+
+@pytest.mark.parametrize("distance", [15, 40, 100, 1000])
+def test_packets_in_any_order_within_the_window_are_sorted(tmp_path: Path, distance: int) -> None:
+    """Also within a direction: an acknowledgement may come after the bytes that followed it."""
+    right = _in_order(tmp_path)
+    chance = random.Random(5)
+    places = sorted(
+        (at + chance.random() * distance, each) for at, each in enumerate(_records()[1])
+    )
+    found = decode(_write(tmp_path / "a.pcap", [each for _, each in places]))
+    assert found.text == right.text
 
 
 def test_both_engines_agree_where_time_goes_back() -> None:
