@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kraftwire.errors import UsageError
 
-_POLL_S = 0.05
+_POLL_S, _EXEC_POLL_S = 0.05, 0.001
 _PROC = Path("/proc")
 _START_FIELD, _STATE_FIELD = 19, 0
 
@@ -78,7 +78,8 @@ def start(
 ) -> Process:
     """Start a process in a session of its own, which signals of this terminal do not reach.
 
-    What it prints is appended to `log`. Raises: OSError if it cannot be started.
+    Returns once the process can be recognised. What it prints is appended to `log`. Raises: OSError
+    if it cannot be started.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(log, flags, 0o600), "ab") as output:
@@ -93,7 +94,11 @@ def start(
         )
     # It is no child to wait for: others end it.
     child.returncode = 0
-    return Process(child.pid, _started(child.pid), command[-1])
+    process = Process(child.pid, _started(child.pid), command[-1])
+    # The kernel starts a program before it shows its arguments, by which the process is known.
+    while process.started and _started(child.pid) == process.started and not _command(child.pid):
+        time.sleep(_EXEC_POLL_S)
+    return process
 
 
 def _reap(pid: int) -> None:
@@ -120,13 +125,18 @@ def _started(pid: int) -> str:
 
 def _has_argument(pid: int, argument: str) -> bool:
     """Return whether the command of a process ends with an argument."""
+    space, end = (b"\0", b"\0") if _PROC.is_dir() else (b" ", b"\n")
+    return _command(pid).endswith(space + os.fsencode(argument) + end)
+
+
+def _command(pid: int) -> bytes:
+    """Return the command of a process with its arguments; empty if there is none, or none yet."""
     if not _PROC.is_dir():
-        return _by_ps(pid, "command=").rstrip("\n").endswith(f" {argument}")
+        return os.fsencode(_by_ps(pid, "command="))
     try:
-        command = (_PROC / str(pid) / "cmdline").read_bytes()
+        return (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
-        return False
-    return command.endswith(b"\0" + os.fsencode(argument) + b"\0")
+        return b""
 
 
 def _by_ps(pid: int, columns: str) -> str:

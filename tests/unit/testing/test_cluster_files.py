@@ -65,6 +65,25 @@ def test_only_the_process_that_was_started_is_ended(tmp_path: Path) -> None:
     assert "EOF" in (tmp_path / "log").read_text()
 
 
+def test_a_process_is_known_as_soon_as_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its start and its first step its arguments are not there, and it would count as
+    another program; one that has ended by then has none any more."""
+    command, early = processes._command, [b"", b"", b""]
+    monkeypatch.setattr(
+        processes, "_command", lambda pid: early.pop() if early else command(pid)
+    )
+    waiter = start(["sleep", "1000"], tmp_path / "log")
+    try:
+        assert waiter.is_running
+        assert early == []
+    finally:
+        waiter.stop(10)
+    monkeypatch.setattr(processes, "_command", lambda _: b"")
+    assert start(["true"], tmp_path / "log").wait(10)
+
+
 def test_a_release_in_the_cache_is_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
