@@ -153,10 +153,11 @@ def test_controllers_are_added_and_removed_as_by_kafkas_tool(kafka: Kafka) -> No
     assert detail is not None
     assert detail[1] in again[0].stderr
     assert len(again[0].stderr.splitlines()) == 1
-    removed = theirs(*kafka.bootstrap_server, *remove)
+    removed = theirs(*kafka.bootstrap_server, *remove, "--unregister")
     assert removed.returncode == 0, removed.stderr
+    assert removed.stdout.endswith("\nUnregistered KRaft controller 4\n")
     assert theirs(*through, *add).stdout == added.stdout
-    removed_by_us = ours(*kafka.bootstrap_server, *remove)
+    removed_by_us = ours(*kafka.bootstrap_server, *remove, "--unregister")
     assert (removed_by_us.returncode, removed_by_us.stdout) == (0, removed.stdout)
     missing = ours(*kafka.bootstrap_controller, *remove)
     assert missing.returncode == 1
@@ -183,6 +184,10 @@ def test_voters_are_refused_in_the_same_words(
         ([*gone, "add-controller"], "API_VERSIONS returned an error BROKER_NOT_AVAILABLE"),
         ([*renamed, "add-controller"], "for the default listener ListenerName(CONTROLLER)"),
         ([*remove, "4", "-d", kafka.extra_directory_id], "Cannot remove voter ReplicaKey(id=4"),
+        (
+            [*remove, "4", "-d", kafka.extra_directory_id, "--unregister"],
+            "Failed to remove KRaft voter 4: Cannot remove voter ReplicaKey(id=4",
+        ),
         ([*remove, "1", "-d", kafka.extra_directory_id], "Cannot remove voter ReplicaKey(id=1"),
         ([*remove, "1", "-d", "A" * 22], "didn't include a valid voter"),
     ):
