@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from kraftwire.pieces import Divided
 from tests.history.matching import replaced
 
 AS_SHIPPED = "as shipped"
@@ -63,7 +64,7 @@ def known_bugs() -> list[Known]:
 
 
 def function_at(where: str) -> FunctionType:
-    """Return the function that an edit is about."""
+    """Return the function that an edit is about: of divided work the one that does the pieces."""
     module, _, path = where.partition(":")
     found: Any = import_module(module)
     for name in path.split("."):
@@ -72,6 +73,8 @@ def function_at(where: str) -> FunctionType:
             found = found.fget
         if isinstance(found, classmethod | staticmethod):
             found = found.__func__
+        if isinstance(found, Divided):
+            found = found.in_pieces
     assert isinstance(found, FunctionType), where
     return found
 
