@@ -113,6 +113,8 @@ def test_kafka_goes_on_after_two_of_three_controllers_are_lost(
         )
         assert [one.id for one in info.voters] == [survivor.node_id] == [info.leader_id]
         topics(cluster, "--create", "--topic", "after")
+        # The broker answers by what it has replayed.
+        described(address_of(survivor), has_caught_up(4))
         assert set(topics(cluster, "--list").split()) == {"before", "after"}
         broker = cluster.nodes[-1]
         assert broker.process is not None
