@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
@@ -21,6 +22,7 @@ from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
 from kraftwire.inspect.run.totals import Totals
+from tests.support.vectors import current_names
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ("quorum", "clients", "sasl")
@@ -91,11 +93,15 @@ def shared(*parts: str) -> Path:
 
 
 def expected(path: Path) -> list[dict[str, Any]]:
-    """What Kafka's own readers print for a capture's frames."""
+    """What Kafka's own readers print for a capture's frames, with the current names of fields."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     for row in rows:
         row.pop("id", None)
+        key, body = row["key"], row["body"]
+        if key in messages.API_NAMES and isinstance(body, dict):
+            cls = (messages.request_class if row["dir"] == "Q" else messages.response_class)(key)
+            row["body"] = current_names(cls.NAME, row["version"], body)
     return rows
 
 

@@ -60,10 +60,11 @@ def _renamed(struct: StructFacts, version: int, json: Any) -> Any:
         return [_renamed(struct, version, each) for each in json]
     if json is None:
         return None
-    current = {}
+    current = dict(json)
     for field in struct.fields:
         for name in struct.names_of(field, version) if version in field.versions else ():
             if name in json:
+                current.pop(name, None)
                 inner = field.struct
                 current[field.name] = _renamed(inner, version, json[name]) if inner else json[name]
     return current
