@@ -254,6 +254,7 @@ class Capture:
         packed_size = max(packed, source.file_size) if source.is_packed else None
         self._frame_queue.budget.packed = packed_size
         read = self.health.bytes.file + source.size
+        self._memory.sorting = self._order.held_bytes
         if not self._memory.see(self.health.connections, read, packed):
             return
         for connection in self._memory.review(packed, self._close_idle):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kraftwire.messages.join_group_request import JoinGroupRequest
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from tests.support.command_memory import decode, show
-from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
+from tests.support.pcap_builder import START_NS, Segment, Session, pcap_of, request, response
 
 _MSS = 16_000
 
@@ -26,10 +27,12 @@ def _packed(path: Path, segments: Iterable[Segment]) -> Path:
     return path
 
 
-def _sessions(count: int) -> Iterable[Session]:
+def _sessions(count: int, after_ns: int = 0) -> Iterable[Session]:
+    """Connections one behind the other in the file, that each begin so long after the one before.
+    """
     for number in range(count):
         end = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 40_000)
-        yield Session(client_end=end).open()
+        yield Session(client_end=end, now_ns=START_NS + number * after_ns).open()
 
 
 def _after_holes(count: int, size: int) -> Iterable[Segment]:
@@ -147,7 +150,7 @@ def test_a_very_long_client_id_is_cut_where_it_is_remembered() -> None:
 
 
 def _unanswered(count: int, each: int) -> Iterable[Segment]:
-    for session in _sessions(count):
+    for session in _sessions(count, 10_000_000):
         many = b"".join(request(number) for number in range(each))
         yield from session.client(many, mss=_MSS).segments
 
@@ -191,7 +194,9 @@ def test_a_connection_continues_after_a_dropped_frame(tmp_path: Path) -> None:
     rest = Session(client_end=first.client_end, client_seq=first.client_seq)
     rest.server_seq = first.server_seq
     rest.client(long[200_000:]).server(response(2)).client(request(3)).server(response(3))
-    segments = [*first.segments, *_half_frames(1_500, 30_000), *rest.segments]
+    mixed = [*first.segments, *_half_frames(1_500, 30_000), *rest.segments]
+    # One clock for all, or they are sorted: the unfinished frame would not be waiting among others.
+    segments = [replace(each, time_ns=START_NS + at * 10_000) for at, each in enumerate(mixed)]
     frames = list(Capture(str(_packed(tmp_path / "capture.pcap.gz", segments))))
     mine = [frame for frame in frames if frame.connection.startswith("10.9.0.1:")]
     requests = [frame for frame in mine if frame.is_request]

@@ -228,10 +228,12 @@ class MemoryBudget:
 
     `read` are the bytes of the capture so far, as they are unpacked, and `packed` as they
     lie in the file. The budget grows with the second, so that little input never takes much.
+    `sorting` is what the packets take that are held to be sorted, out of the same budget.
     """
 
     def __init__(self, connections: Iterable[Connection]) -> None:
         self._connections = connections
+        self.sorting = 0
         self._read = self._opened = 0
         self._room = CAPTURE_HELD_FREE
 
@@ -242,8 +244,8 @@ class MemoryBudget:
         if grown < self._room:
             return False
         self._read, self._opened = read, opened
-        self._room = _limit(packed) - self._sum()
-        return self._room < _limit(packed) // 16
+        self._room = self._limit(packed) - self._sum()
+        return self._room < self._limit(packed) // 16
 
     def review(self, packed: int, close: Callable[[Connection], None]) -> Iterator[Connection]:
         """The connections that have to give up what they hold, the one opened first before others.
@@ -252,7 +254,7 @@ class MemoryBudget:
         then the oldest are closed. Order: each has released its memory before the next is asked
         for.
         """
-        wanted = _limit(packed) // 2
+        wanted = self._limit(packed) // 2
         held = self._sum()
         for connection in list(self._connections):
             if held <= wanted:
@@ -262,21 +264,21 @@ class MemoryBudget:
                 yield connection
                 held -= size - connection.held_bytes
         # A connection that is closed loses what is still to come, so that has to be worth it.
-        wanted = _limit(packed) // 8 * 7
+        wanted = self._limit(packed) // 8 * 7
         if held > wanted:
             for connection in list(self._connections):
                 if held <= wanted:
                     break
                 held -= connection.held_bytes
                 close(connection)
-        self._room = _limit(packed) - held
+        self._room = self._limit(packed) - held
 
     def _sum(self) -> int:
         return sum(connection.held_bytes for connection in self._connections)
 
-
-def _limit(packed: int) -> int:
-    return min(CAPTURE_HELD_BYTES_MAX, CAPTURE_HELD_FREE + CAPTURE_HELD_RATIO * packed)
+    def _limit(self, packed: int) -> int:
+        held_max = min(CAPTURE_HELD_BYTES_MAX, CAPTURE_HELD_FREE + CAPTURE_HELD_RATIO * packed)
+        return held_max - self.sorting
 
 
 @dataclass(slots=True)

@@ -16,6 +16,14 @@ from kraftwire.capture.packets.time_order import begins_in_order
 from kraftwire.decode.exchange.exchanges import exchanges
 from tests.engine.captures import same_frames
 from tests.support.captures import Decoded, decode, golden
+from tests.support.pcap_builder import (
+    START_NS,
+    Segment,
+    Session,
+    decode_segments,
+    request,
+    response,
+)
 
 _HEAD, _SERVER = 24, 23010
 _NS = 1_000_000_000
@@ -90,11 +98,12 @@ def test_both_engines_agree_where_time_goes_back() -> None:
         same_frames(header, *pieces)
 
 
+@pytest.mark.parametrize(("limit", "size"), [("WINDOW_BYTES", 3_000), ("WINDOW_PACKETS", 20)])
 def test_what_comes_too_late_is_named_with_a_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limit: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once, not for each packet; the rest of the file is read as fast as ever."""
-    monkeypatch.setattr(time_order, "WINDOW_BYTES", 3_000)
+    monkeypatch.setattr(time_order, limit, size)
     path = _write(tmp_path / "a.pcap", sorted(_records()[1], key=_late(True, 10**12)))
     (health,) = decode(path).totals.captures.values()
     assert health.late_packets > 10
@@ -113,6 +122,21 @@ def test_a_clock_that_is_set_back_mixes_nothing(tmp_path: Path, back_ns: int) ->
     found = list(exchanges(Capture(_write(tmp_path / "a.pcap", records))))
     assert len(found) == len(list(exchanges(Capture(golden("clients")))))
     assert all(each.request and each.response for each in found)
+
+
+@pytest.mark.parametrize("back_ns", [0, 2 * 10**6, 5 * _NS])
+def test_a_port_that_is_opened_again_at_earlier_times_is_not_mixed(
+    tmp_path: Path, back_ns: int
+) -> None:
+    """Nothing of the second connection belongs to the first, though their numbers are alike."""
+    segments: list[Segment] = []
+    for number in (1, 2, 3):
+        session = Session(now_ns=START_NS - number * back_ns).open().client(request(number))
+        segments += session.server(response(number)).close().segments
+    frames, capture = decode_segments(tmp_path, segments)
+    assert [frame.correlation_id for frame in frames] == [1, 1, 2, 2, 3, 3]
+    assert not any(frame.findings for frame in frames)
+    assert (capture.health.connections, capture.health.conflicts) == (3, 0)
 
 
 def test_the_usual_jitter_is_left_to_the_engine(tmp_path: Path) -> None:
