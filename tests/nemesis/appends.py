@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Self
 
+from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import KraftwireError
 from kraftwire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
@@ -47,17 +48,6 @@ _SEARCH_SECONDS = 0.1
 _UNREGISTER = 0.9
 
 _VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0, DescribeQuorumRequest: 1}
-
-# All features of Kafka 4.3 with all their levels: this broker supports every finalized level.
-_FEATURES = {
-    "metadata.version": (1, 30),
-    "kraft.version": (0, 1),
-    "group.version": (0, 1),
-    "transaction.version": (0, 2),
-    "eligible.leader.replicas.version": (0, 1),
-    "share.version": (0, 2),
-    "streams.version": (0, 1),
-}
 
 
 class Appenders:
@@ -141,9 +131,10 @@ def _registration(broker_id: int, key: bytes, cluster_id: str) -> Message:
         cluster_id=cluster_id,
         incarnation_id=key,
         listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9)],
+        # It supports every level that may be finalized.
         features=[
             Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in _FEATURES.items()
+            for name, (low, high) in SUPPORTED_FEATURES.items()
         ],
         rack=None,
         log_dirs=[key],
