@@ -29,6 +29,8 @@ SYNONYMS = re.compile(
 
 LEFT_OVER = re.compile(r"\b(?:TODO|FIXME|HACK|XXX)\b")
 
+CONFLICT = re.compile(r"^(<{7}|>{7}) ")
+
 # Kafka's own default folders are facts; every other absolute path is one machine's.
 MACHINE_PATH = re.compile(
     r"(?<![\w.~$}{)])/(?:work|root|home/\w+|Users/\w+|mnt|tmp(?!/kafka|/kraft-combined))(?:/|\b)"
@@ -97,6 +99,12 @@ def test_no_package_registry_is_named() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_conflict_is_left_from_a_merge() -> None:
+    """Within a text no other check notices the marks."""
+    wrong = _found(CONFLICT, _prose())
+    assert not wrong, "\n".join(wrong)
+
+
 def test_the_patterns_find_what_they_are_for() -> None:
     """A pattern that matches nothing enforces nothing."""
     assert SYNONYMS.search("the current term is 3")
@@ -106,4 +114,6 @@ def test_the_patterns_find_what_they_are_for() -> None:
     assert MACHINE_PATH.search('"/tmp/abc"') is not None
     assert MACHINE_PATH.search("log.dirs=/tmp/kafka-logs") is None
     assert MACHINE_PATH.search("tests/work/x") is None
+    assert CONFLICT.search("<<<<<<< HEAD")
+    assert CONFLICT.search(">>>>>>> 0123abcd (controller: support it)")
     assert LEFT_OVER.search("# TODO: later")

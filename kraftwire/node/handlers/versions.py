@@ -3,11 +3,7 @@
 Two tables lead from API key to lowest and highest version. A request of any other API closes the
 connection, as in Kafka (R-SRV-2).
 
-<<<<<<< HEAD
 Source: answers of Kafka's listeners to ApiVersions; R-SRV-1.
-=======
-Source: answers of Kafka 4.4's listeners to ApiVersions; R-SRV-1.
->>>>>>> a7fccc67 (controller: support the feature levels of Kafka 4.4, and check all of them)
 """
 
 from __future__ import annotations
