@@ -140,12 +140,8 @@ class TimeOrder:
         heappush(self._held, (time_ns, held.base, held))
         self._held_bytes += size
         yield from self._release(WINDOW_BYTES, WINDOW_PACKETS)
-        if self._late_bytes > WINDOW_BYTES:
-            # Another time begins here: it is not mixed with the one before.
-            yield from self._release(0)
-            self.latest_ns = packet[0]
-            self._end()
-        elif self._quiet_bytes > 2 * WINDOW_BYTES:
+        # Where too many come late another time begins, which is not mixed with the one before.
+        if self._late_bytes > WINDOW_BYTES or self._quiet_bytes > 2 * WINDOW_BYTES:
             yield from self._release(0)
             self.latest_ns = packet[0]
             self._end()
