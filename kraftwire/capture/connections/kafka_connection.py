@@ -238,9 +238,7 @@ class KafkaConnection:
             self.health.bytes.undecoded += 4 + parked.size
             self.health.bytes.undecoded -= sum(size for _, size in parked.missing)
             detail = f"{len(parked.data)} bytes were skipped: a response without a request"
-            parked.notes, self.responses.notes = self.responses.notes, parked.notes
-            self.responses.note_skipped(len(parked.data), detail)
-            parked.notes, self.responses.notes = self.responses.notes, parked.notes
+            self.responses.note_skipped(len(parked.data), detail, parked.notes)
             self._carry(parked.notes, parked.lost_bytes)
             return
         detail = "no request with this correlation id is in the capture"

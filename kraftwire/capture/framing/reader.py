@@ -305,13 +305,17 @@ class FrameReader:
             health.skipped_bytes += count
             self.note_skipped(count, f"{count} bytes were skipped")
 
-    def note_skipped(self, count: int, detail: str) -> None:
-        """Note bytes that belong to no frame, which is a loss unless the capture came too late."""
-        if self.is_early:
-            self._note("cut-by-capture-start", None, detail)
-        else:
+    def note_skipped(
+        self, count: int, detail: str, notes: list[CaptureFinding] | None = None
+    ) -> None:
+        """Note bytes that belong to no frame, which is a loss unless the capture came too late.
+
+        `notes` are those of an earlier frame, if they stood before it.
+        """
+        if not self.is_early:
             self.pairing.health.undecoded_bytes += count
-            self._note("resync", None, detail)
+        id = "cut-by-capture-start" if self.is_early else "resync"
+        note(self.notes if notes is None else notes, id, None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
         """Pass on the bytes so far as a partial frame: the direction has ended."""
