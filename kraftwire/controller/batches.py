@@ -88,7 +88,7 @@ class Batch(Generic[K]):
             return
         try:
             made = step.decide(cluster, self.base_offset + len(self.values))
-            result = made if isinstance(made, StepResult) else (yield from made)
+            result = yield from finished(made)
             values = yield from _encoded(result.records)
         except WireError as error:
             step.answer(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
@@ -140,6 +140,11 @@ def decide(
     for key, step in chosen.items():
         yield from batch.decide(key, step, cluster, now_ms)
     return batch
+
+
+def finished(made: StepResult | Pieces[StepResult]) -> Pieces[StepResult]:
+    """Return what a step has made, after the pieces of its work if it is divided."""
+    return made if isinstance(made, StepResult) else (yield from made)
 
 
 def encoded(records: Iterable[VersionedRecord]) -> list[bytes]:

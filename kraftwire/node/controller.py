@@ -302,8 +302,7 @@ class Controller:
 
         def guarded(cluster: Cluster, next_offset: int) -> Pieces[StepResult]:
             try:
-                made = decide(cluster, next_offset)
-                return made if isinstance(made, StepResult) else (yield from made)
+                return (yield from batches.finished(decide(cluster, next_offset)))
             except FAULTS as fault:
                 self._fail("decision-failed", fault)
                 text = "the controller failed to decide on this"

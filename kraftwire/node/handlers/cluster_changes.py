@@ -16,6 +16,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.controller.acls import create_acls, delete_acls
+from kraftwire.controller.batches import finished
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
 from kraftwire.controller.directories import assign_replicas
@@ -232,8 +233,7 @@ async def _answer(change: Change, request: Request, context: Context) -> Message
     timeout_ms = message.timeout_ms if change.has_timeout else None
 
     def decide(cluster: Cluster, _: int) -> Pieces[StepResult]:
-        made = change.decide(cluster, message, request)
-        result = made if isinstance(made, StepResult) else (yield from made)
+        result = yield from finished(change.decide(cluster, message, request))
         if change.is_bounded and len(result.records) > RECORDS_MAX:
             text = f"{len(result.records)} records in one request, more than {RECORDS_MAX}"
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)

@@ -12,11 +12,18 @@ from random import Random
 
 from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
-from kraftwire.controller.batches import ControllerStep, QueuedStep, decide, encoded, take
+from kraftwire.controller.batches import (
+    ControllerStep,
+    QueuedStep,
+    decide,
+    encoded,
+    finished,
+    take,
+)
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.sessions import Sessions
-from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.controller.step import VersionedRecord
 from kraftwire.controller.versions import ELR_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
@@ -81,8 +88,7 @@ class ActiveController:
     def submit(self, decide: ControllerStep) -> Message | ApiError | None:
         """Decide and commit a change; returns its answer, None if the leadership ended before."""
         try:
-            made = decide(self.cluster, self.image.next_offset)
-            result = made if isinstance(made, StepResult) else whole(made)
+            result = whole(finished(decide(self.cluster, self.image.next_offset)))
         except ApiError as error:
             return error
         if not self._write(result.records):
