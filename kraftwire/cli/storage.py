@@ -170,12 +170,10 @@ def _node(config: NodeConfig) -> FormatNode:
 def _users(arguments: tuple[str, ...]) -> tuple[UserScramCredentialRecord, ...]:
     if not arguments:
         return ()
-    from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
-    from kraftwire.security.scram_argument import parse_scram_argument
+    from kraftwire.security.scram_argument import parse_scram_arguments
 
-    salts = (salt_of(secrets.token_bytes(SALT_RANDOM_BYTES)) for _ in arguments)
     try:
-        return tuple(map(parse_scram_argument, arguments, salts))
+        return parse_scram_arguments(arguments, secrets.token_bytes)
     except UsageError as error:
         # kafka-storage's code is 1, but here the command line alone is wrong.
         raise click.UsageError(f"{error}.") from error

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 
 from kraftwire.errors import UsageError
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
+from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
 from kraftwire.security.scram import (
     ITERATIONS_DEFAULT,
     ITERATIONS_MIN,
@@ -22,6 +24,16 @@ from kraftwire.security.scram import (
 
 _DIGITS_MAX = 10
 _KEYS = ("iterations", "name", "password", "salt", "saltedpassword")
+
+
+def parse_scram_arguments(
+    texts: Sequence[str], random: Callable[[int], bytes]
+) -> tuple[UserScramCredentialRecord, ...]:
+    """Read arguments; salts are made as Kafka's tools make them. Raises: UsageError.
+
+    `random` returns so many random bytes.
+    """
+    return tuple(parse_scram_argument(text, salt_of(random(SALT_RANDOM_BYTES))) for text in texts)
 
 
 def parse_scram_argument(text: str, salt: bytes) -> UserScramCredentialRecord:

@@ -119,11 +119,9 @@ class NodeFiles:
     def _scram_users(self) -> tuple[UserScramCredentialRecord, ...]:
         if not self._users:
             return ()
-        from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
-        from kraftwire.security.scram_argument import parse_scram_argument
+        from kraftwire.security.scram_argument import parse_scram_arguments
 
-        salts = (salt_of(secrets.token_bytes(SALT_RANDOM_BYTES)) for _ in self._users)
-        return tuple(map(parse_scram_argument, self._users, salts))
+        return parse_scram_arguments(self._users, secrets.token_bytes)
 
     def config(self, number: int) -> Path:
         """Return a node's properties file."""
