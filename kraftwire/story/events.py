@@ -38,6 +38,13 @@ class Event:
     last: float = 0.0
 
 
+def hole_facts(hole: TimeSpan) -> tuple[str, dict[str, Any]]:
+    """Return text and details of the event of a time of which nothing was recorded."""
+    start, end = hole
+    text = f"nothing is recorded for {duration_text(end - start)}"
+    return text, {"until": end, "seconds": end - start}
+
+
 class Events:
     """Gathers the events of a story; beyond a limit they are only counted."""
 
@@ -50,11 +57,10 @@ class Events:
 
     def note_holes(self, holes: Iterable[TimeSpan]) -> None:
         """Add the times of which nothing was recorded, each an event without a subject."""
-        for start, end in holes:
-            self.not_recorded.append((start, end))
-            text = f"nothing is recorded for {duration_text(end - start)}"
-            details = {"until": end, "seconds": end - start}
-            self.add(Event(start, "not-recorded", "", text, details=details))
+        for hole in holes:
+            self.not_recorded.append(hole)
+            text, details = hole_facts(hole)
+            self.add(Event(hole[0], "not-recorded", "", text, details=details))
 
     def seconds(self, start: float, end: float) -> float:
         """Return how much of a time was recorded."""

@@ -38,6 +38,7 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
+from kraftwire.story.events import hole_facts
 from kraftwire.story.raft.coverage import Backwards, Extent, LogSilence
 from kraftwire.story.raft.elections import Elections, Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog, Place, extent_of
@@ -525,9 +526,8 @@ class Timeline:
 
 
 def _hole_event(hole: TimeSpan) -> Event:
-    start, end = hole
-    text = f"nothing is recorded for {duration_text(end - start)}"
-    return Event(start, "not-recorded", text, None, None, {"until": end, "seconds": end - start})
+    text, details = hole_facts(hole)
+    return Event(hole[0], "not-recorded", text, None, None, details)
 
 
 def _backwards_event(step: Backwards) -> Event:
