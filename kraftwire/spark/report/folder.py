@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from bokeh.models import Range1d
 
-from kraftwire.capture.recorded import Recorded, Recordings
+from kraftwire.capture.recorded import Recordings
 from kraftwire.errors import StorageError
 from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables.files import recorded_of
 
 _TABLES = ("raft_timeline", "replica_lag", "groups", "group_lag")
 _LETTERS = 6
@@ -201,10 +202,7 @@ class Folder:
         recordings = Recordings()
         for row in self.rows("files", ["recorded"]):
             if row["recorded"]:
-                recorded = Recorded()
-                for each in row["recorded"]:
-                    recorded.note_run(each["first_ns"], each["last_ns"])
-                recordings.add(recorded)
+                recordings.add(recorded_of(row["recorded"]))
         if recordings.is_empty:
             return []
         holes = recordings.holes(extent[0] / _SECOND_NS, extent[1] / _SECOND_NS)

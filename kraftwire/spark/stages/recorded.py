@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType
 
-from kraftwire.capture.recorded import REST_S, Recorded, Recordings
+from kraftwire.capture.recorded import REST_S, Recordings
 from kraftwire.spark.stages.stage import Tables
+from kraftwire.spark.tables.files import recorded_of
 
 _SECOND_NS = 1_000_000_000
 
@@ -34,9 +35,7 @@ def _ends_of_holes(spans: pa.Array) -> pa.Array:
 
 
 def _ends(spans: list[dict[str, Any]] | None) -> list[int]:
-    recorded = Recorded()
-    for each in spans or ():
-        recorded.note_run(each["first_ns"], each["last_ns"])
+    recorded = recorded_of(spans or ())
     if not recorded.stretches:
         return []
     whole = recorded.stretches[0][0] / _SECOND_NS, recorded.stretches[-1][1] / _SECOND_NS

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
-from kraftwire.capture.recorded import HOST_PAIRS_MAX, Recorded
+from kraftwire.capture.recorded import HOST_PAIRS_MAX
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
@@ -29,6 +29,7 @@ from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.contradictions import contradictions
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
+from kraftwire.spark.tables.files import recorded_of
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import IDLE_RECORD
 from kraftwire.story.raft.model import UNREAD_TEXTS
@@ -271,7 +272,8 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
             if row["recorded"] is not None:
-                quorum.on_recording(_recorded(row))
+                pairs = ((one, other) for one, other in row["hosts"] or ())
+                quorum.on_recording(recorded_of(row["recorded"], pairs))
             elif row["finding"] is not None:
                 quorum.on_finding(_finding(row), row["end_offset"])
             elif row["wrong_offset"] is not None:
@@ -287,13 +289,6 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
                 quorum.on_exchange(_exchange_row(row))
     events = [_event_row(event) for event in quorum.located_events()]
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
-
-
-def _recorded(row: dict[str, Any]) -> Recorded:
-    made = Recorded(pairs={(one, other) for one, other in row["hosts"] or ()})
-    for each in row["recorded"]:
-        made.note_run(each["first_ns"], each["last_ns"])
-    return made
 
 
 def _on_contradiction(quorum: QuorumRows, row: dict[str, Any]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from kraftwire.capture.recorded import HostPair, Recorded
 from kraftwire.spark.tables.columns import EVIDENCE, Column, Table, evidence, partition
 
 BAD_INPUT = Table(
@@ -127,3 +130,13 @@ RECORDS = Table(
         *EVIDENCE,
     ),
 )
+
+
+def recorded_of(
+    spans: Iterable[Mapping[str, int]], pairs: Iterable[HostPair] = ()
+) -> Recorded:
+    """Return the times of a recording, of values of the column `recorded`, and its hosts."""
+    made = Recorded(pairs=set(pairs))
+    for each in spans:
+        made.note_run(each["first_ns"], each["last_ns"])
+    return made
