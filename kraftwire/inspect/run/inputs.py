@@ -275,13 +275,17 @@ class Inputs:
 
         files = [str(each) for each in walk(map(Path, named), _ignore) if each.is_file()]
         alone = [path for path in dict.fromkeys(files) if rotated.is_alone(path)]
+        series = rotated.recordings
+        if len(alone) + len(series) < 2:
+            return
         begun = {path: first_ns for path in alone if (first_ns := _first_ns(path)) is not None}
         together = overlapping(list(begun)) if self.is_merging and len(begun) > 1 else []
-        units = [[path] for path in begun if path not in together] + rotated.recordings
+        units = [[path] for path in begun if path not in together] + series
         units += [sorted(together, key=begun.__getitem__)] if together else []
         if len(units) == 1 and not together:
             return
-        for unit in sorted(units, key=lambda each: begun.get(each[0]) or _first_ns(each[0]) or 0):
+        begun |= {path: _first_ns(path) or 0 for path, *_ in series}
+        for unit in sorted(units, key=lambda each: begun[each[0]]):
             read = self._read_merged if unit[0] in together else self._read_capture
             self._attempt(partial(read, unit))
             rotated.pass_over(unit)
