@@ -43,10 +43,10 @@ from kraftwire.security.tokens import TokenSettings
 
 _AUTHORIZER = "authorizer.class.name"
 _AUTHORIZERS = ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "StandardAuthorizer")
-# These restrict nothing without an authorizer.
 _RULES = "ssl.principal.mapping.rules"
 _BLANK_AT_START = re.compile(r"^\s|\s:|^[^:]*:\s")
 _BLANK_AFTER_COMMA = re.compile(r",\s+[A-Za-z0-9.]+=")
+# These restrict nothing without an authorizer.
 _OF_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
 _VOTERS = "kraftwire.voter.principals"
 _BUILDER = "principal.builder.class"
