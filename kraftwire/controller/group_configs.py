@@ -94,6 +94,7 @@ _DURATION = re.compile(
 )
 _SECONDS = {"D": 86_400, "H": 3600, "M": 60, "S": 1}
 _BY_DURATION = "by_duration:"
+_TAGS = "streams.rack.aware.assignment.tags"
 # The assignor of streams groups that Kafka has, by its name and by its class.
 ASSIGNOR_KEY, _ASSIGNORS = "streams.assignor.name", "group.streams.assignors"
 _STICKY = "sticky"
@@ -113,7 +114,7 @@ def _reset(value: str) -> str:
     return f"{value!r:.300} is not earliest, latest or by_duration:PnDTnHnMn.nS"
 
 
-def _tags(value: str) -> str:
+def _different_names(value: str) -> str:
     """Return why a value is no list of different names, else an empty text."""
     parts = list_parts(value)
     is_list = all(parts) and len(set(parts)) == len(parts)
@@ -122,10 +123,10 @@ def _tags(value: str) -> str:
 
 def _assignors(value: str) -> str:
     """Return why a value names no assignors, else an empty text."""
-    return _tags(value) if trimmed(value) else "expected the names of assignors"
+    return _different_names(value) if trimmed(value) else "expected the names of assignors"
 
 
-def _letter_topic(value: str) -> str:
+def _dead_letter_topic(value: str) -> str:
     is_internal = value.startswith("__")
     return f"{value!r:.300} begins with __, as topics of Kafka's own do" if is_internal else ""
 
@@ -133,14 +134,14 @@ def _letter_topic(value: str) -> str:
 _OTHERS: Mapping[str, Callable[[str], str]] = {
     "consumer.assignor.offload.enable": boolean,
     "errors.deadletterqueue.copy.record.enable": boolean,
-    "errors.deadletterqueue.topic.name": _letter_topic,
+    "errors.deadletterqueue.topic.name": _dead_letter_topic,
     "share.assignor.offload.enable": boolean,
     "share.auto.offset.reset": _reset,
     "share.isolation.level": one_of("read_committed", "read_uncommitted"),
     "share.renew.acknowledge.enable": boolean,
     ASSIGNOR_KEY: lambda _: "",
     "streams.assignor.offload.enable": boolean,
-    "streams.rack.aware.assignment.tags": _tags,
+    _TAGS: _different_names,
 }
 _TYPES: Mapping[str, Callable[[str], str]] = {
     **_OTHERS,
@@ -156,13 +157,12 @@ _DEFAULTS = {
     "share.renew.acknowledge.enable": (Kind.BOOLEAN, "true"),
     ASSIGNOR_KEY: (Kind.STRING, _STICKY),
     "streams.assignor.offload.enable": (Kind.BOOLEAN, "true"),
-    "streams.rack.aware.assignment.tags": (Kind.LIST, ""),
+    _TAGS: (Kind.LIST, ""),
 }
-_TAGS = "streams.rack.aware.assignment.tags"
 # The keys of the file that stand for these keys, and the checks of their values.
 _INHERITED: Mapping[str, tuple[str, Callable[[str], str]]] = {
     ASSIGNOR_KEY: (_ASSIGNORS, _assignors),
-    _TAGS: (f"group.{_TAGS}", _tags),
+    _TAGS: (f"group.{_TAGS}", _different_names),
     **{
         f"{kind}.assignor.offload.enable": (f"group.{kind}.assignor.offload.enable", boolean)
         for kind in ("consumer", "share", "streams")

@@ -79,7 +79,7 @@ def create_topics(
     counts = Counter(topic.name for topic in request.topics)
     wanted = {topic.name: topic for topic in request.topics if counts[topic.name] == 1}
     requested = [_requested(cluster, topic) for topic in wanted.values()]
-    check_count(sum(count for count, _ in requested), sum(count for _, count in requested))
+    _check_count(sum(count for count, _ in requested), sum(count for _, count in requested))
     records: list[VersionedRecord] = []
     results = []
     inherited = inherited_values(cluster)
@@ -112,7 +112,7 @@ def _requested(cluster: Cluster, topic: CreatableTopic) -> tuple[int, int]:
     return max(partitions, 0), max(partitions, 0) * replicas
 
 
-def check_count(partitions: int, replicas: int) -> None:
+def _check_count(partitions: int, replicas: int) -> None:
     """Check how many partitions and replicas one request makes. Raises: ApiError POLICY_VIOLATION.
     """
     for count, what, most in (
@@ -380,7 +380,7 @@ def create_partitions(
         try:
             # Differs from Kafka, which does not count replicas (C-PART-6).
             partitions, replicas = _counts(cluster, topic)
-            check_count(len(records) + partitions, total + replicas)
+            _check_count(len(records) + partitions, total + replicas)
             records += yield from _more_partitions(cluster, topic, random, charge)
             total += replicas
         except ApiError as error:
