@@ -112,9 +112,7 @@ def test_brokers_live_on_controllers_of_ours(cluster: MixedQuorum) -> None:
     """Topics, a broker that is killed and comes back, one that is stopped, a new controller:
     everything that was acknowledged is read once, and every replica is in sync again."""
     servers = ",".join(f"127.0.0.1:{cluster.members[each].port}" for each in BROKERS)
-    admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
-    admin.create_topics([topic])[TOPIC].result(60)
+    admin = with_topic(servers)
     producer = Producer(servers)
     producer.send(50)
 
@@ -197,9 +195,7 @@ def test_levels_rise_under_brokers_that_stay(tmp_path: Path) -> None:
     with MixedQuorum(tmp_path, {1: OURS}, PROPERTIES, **options) as cluster:
         cluster.start()
         servers = cluster.bootstrap_servers
-        admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
-        admin.create_topics([topic])[TOPIC].result(60)
+        admin = with_topic(servers)
         with Sender(servers, TOPIC) as sender:
             sender.wait_flow()
             for release in ("3.7-IV1", "3.7-IV4", "4.3"):
@@ -236,9 +232,7 @@ def test_the_levels_of_4_4_come_between_two_failovers(tmp_path: Path, other: str
     with MixedQuorum(tmp_path, {1: OURS, 2: OURS, 3: other}, PROPERTIES, **options) as cluster:
         cluster.start()
         servers = cluster.bootstrap_servers
-        admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
-        admin.create_topics([topic])[TOPIC].result(60)
+        with_topic(servers)
         with Sender(servers, TOPIC) as sender:
             sender.wait_flow()
             fail_over(cluster)
@@ -260,6 +254,14 @@ def test_the_levels_of_4_4_come_between_two_failovers(tmp_path: Path, other: str
             assert result.returncode == 1
             assert text in result.stderr
         cluster.check_health()
+
+
+def with_topic(servers: str) -> Any:
+    """Create the topic; returns the client for administrators."""
+    admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
+    admin.create_topics([topic])[TOPIC].result(60)
+    return admin
 
 
 def is_raised(servers: str, release: str) -> bool:
