@@ -15,13 +15,13 @@ import click
 from kraftwire.cli.contradictions import contradictions
 from kraftwire.cli.output import put, say
 from kraftwire.cli.recover import recover
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
 from kraftwire.log.info import storage_info
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig, load
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.json_form import uuid_to_text
 
 if TYPE_CHECKING:

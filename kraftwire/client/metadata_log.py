@@ -25,7 +25,7 @@ from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import Batch, read_batches
 
 _Result = TypeVar("_Result")

@@ -49,7 +49,7 @@ from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 from kraftwire.wire.message import Message

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS
-from kraftwire.controller.image import BROKER_RESOURCE, MetadataImage
+from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.step import VersionedRecord, config_record
 from kraftwire.controller.versions import ELR_VERSION, METADATA_VERSION, WITH_TRANSACTIONS
 from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
 from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
 from kraftwire.messages.end_transaction_record import EndTransactionRecord
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 
 
 def activate(

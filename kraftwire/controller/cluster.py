@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.topic_keys import TOPIC_KEYS, whole_number
 from kraftwire.controller.versions import ELR_VERSION, METADATA_VERSION, WITH_DIRECTORIES
+from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.security.tokens import Tokens
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"

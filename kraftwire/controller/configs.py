@@ -14,7 +14,6 @@ from typing import Any
 from kraftwire.controller.client_metrics import METRICS_KEYS, check_subscription
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.group_configs import GROUP_KEY_NAMES, check_group
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.step import StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import check_topic_configs
 from kraftwire.controller.topic_keys import (
@@ -39,13 +38,15 @@ from kraftwire.messages.incremental_alter_configs_request import (
 )
 from kraftwire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraftwire.pieces import Divided, Pieces
+from kraftwire.protocol.config_resources import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-
-# Types of resources besides topics and brokers. Source: Kafka's `ConfigResource.Type`.
-LOGGER_RESOURCE = 8
-CLIENT_METRICS_RESOURCE = 16
-GROUP_RESOURCE = 32
 
 _CORDONED = "cordoned.log.dirs"
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)

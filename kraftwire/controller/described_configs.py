@@ -12,17 +12,20 @@ from dataclasses import dataclass, replace
 
 from kraftwire.controller.client_metrics import METRICS_KEYS
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.configs import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from kraftwire.controller.group_configs import (
     ASSIGNOR_KEY,
     INTERNAL_GROUP_KEYS,
     assignor_names,
     group_keys,
 )
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.topic_configs import EffectiveValue, Origin, settings_of
 from kraftwire.controller.topic_keys import TOPIC_KEYS, Kind, check_name, list_parts
 from kraftwire.errors import ApiError
+from kraftwire.protocol.config_resources import (
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from kraftwire.protocol.error_codes import ErrorCode
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
-from kraftwire.controller.image import BROKER_RESOURCE, MetadataImage
+from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.step import VersionedRecord, config_record
 from kraftwire.controller.versions import (
     CHANGED_METADATA,
@@ -24,6 +24,7 @@ from kraftwire.controller.versions import (
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 
 # By this one voters of kraftwire know each other: with voters of Kafka in the quorum, one of these

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.placement import has_uncordoned_directories, place
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
@@ -45,6 +44,7 @@ from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.pieces import Divided, Pieces
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.fast import ZERO_UUID

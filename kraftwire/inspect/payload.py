@@ -28,6 +28,7 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import utc_text
 from kraftwire.errors import UsageError
 from kraftwire.printable import printable_pieces
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
 
 Kind = Literal["null", "json", "text", "bytes"]
@@ -54,8 +55,10 @@ Piece = tuple[str, bool]
 # Records are written together up to this many characters; a batch may have millions.
 _TEXT_TOGETHER = 64 * 1024
 
-# Produce, Fetch, FetchSnapshot and ShareFetch: no other bodies hold records.
-_RECORD_APIS = frozenset({0, 1, 59, 78})
+# No other bodies hold records.
+_RECORD_APIS = frozenset(
+    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.SHARE_FETCH}
+)
 
 
 @dataclass(frozen=True, slots=True)

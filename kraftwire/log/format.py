@@ -43,13 +43,12 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.control import ControlType
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message
-
-_TOPIC = "__cluster_metadata"
 
 
 class Quorum(Enum):
@@ -276,7 +275,7 @@ def _format(
     content = bootstrap_checkpoint(records, request.now_ms)
     replace_file(files, join(directory, BOOTSTRAP_FILE), content)
     if is_metadata and plan.voters:
-        partition = partition_directory(directory, _TOPIC)
+        partition = partition_directory(directory, METADATA_TOPIC)
         files.mkdir(partition)
         files.fsync_dir(directory)
         content = voters_checkpoint(plan.voters, node.listener, request.now_ms)

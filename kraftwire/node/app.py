@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from kraftwire import __version__
-from kraftwire.controller.image import BROKER_RESOURCE
 from kraftwire.errors import KraftwireError, UsageError, check
 from kraftwire.log.files import Files, LocalFiles
 from kraftwire.node.admission import (
@@ -59,6 +58,7 @@ from kraftwire.node.metrics import (
 )
 from kraftwire.node.scram_quorum import users_before_leader
 from kraftwire.printable import printable
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.replica import StateMachine

@@ -16,6 +16,7 @@ from kraftwire.node.context import Context, Handler, Request, has_caught_up
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.turns import in_turns
 from kraftwire.pieces import Pieces
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
@@ -27,7 +28,6 @@ from kraftwire.wire.message import Message
 _NOT_READY = Error(ErrorCode.UNKNOWN_SERVER_ERROR, "the authorizer has not loaded the ACLs yet")
 # There is no leader without this: controllers that are no super users refuse each other's votes.
 _ONLY_SUPER_USERS = "the ACLs are not loaded yet, so super.users alone are served"
-_PRODUCE = 0
 
 
 class _NotReady(Exception):
@@ -187,4 +187,4 @@ def _topic_name(context: Context, topic_id: bytes) -> str | None:
 
 
 def _expects_no_answer(request: Request) -> bool:
-    return request.api_key == _PRODUCE and getattr(request.message, "acks", 1) == 0
+    return request.api_key == ApiKey.PRODUCE and getattr(request.message, "acks", 1) == 0

@@ -39,11 +39,11 @@ from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.handlers.api_versions import only_api_versions
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import FAULTS, RateLimit, log, log_fault
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.envelope import Buffers, response_buffers
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.software import WITH_SOFTWARE, software_name
-from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.security.principal import ANONYMOUS
 from kraftwire.security.sasl_server import End, SaslServer, Step
 from kraftwire.transport.paced_stream import PeerGone
@@ -334,7 +334,7 @@ class Connection:
         name, size = messages.API_NAMES.get(api_key, "unknown"), len(payload)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
-            if api_key == API_VERSIONS_KEY:
+            if api_key == ApiKey.API_VERSIONS:
                 return None
             problem = f"API key {api_key} ({name}) version {version} is not offered here"
             raise _Close("not-offered", problem)

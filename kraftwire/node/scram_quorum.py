@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kraftwire.controller.image import BROKER_RESOURCE, DECOY_SECRET_CONFIG
+from kraftwire.controller.image import DECOY_SECRET_CONFIG
 from kraftwire.errors import WireError
 from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.logs import log
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches

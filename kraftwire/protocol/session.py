@@ -20,9 +20,10 @@ from kraftwire.limits import FRAME_SIZE_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode, error_name
-from kraftwire.protocol.versions import API_VERSIONS_KEY, API_VERSIONS_MAX
+from kraftwire.protocol.versions import API_VERSIONS_MAX
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
@@ -39,7 +40,6 @@ Aim = tuple[str, int]
 # Correlation id, and the response or what is wrong with its bytes.
 Answer = tuple[int, Message | WireError]
 
-_FETCH = 1
 _FETCH_REPLICA_STATE = 15
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 0x7FFFFFFF
@@ -203,7 +203,7 @@ class ClientSession:
         offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and requested[1] > 0:
             # KIP-511: the answer names the supported versions; a peer that names none is old.
-            _, high = offered.get(API_VERSIONS_KEY, (0, 0))
+            _, high = offered.get(ApiKey.API_VERSIONS, (0, 0))
             self._output += self._begin_negotiation(max(0, min(high, requested[1] - 1)))
         elif response.error_code != ErrorCode.NONE:
             name = error_name(response.error_code)
@@ -238,7 +238,7 @@ def _fitted(message: Message, version: int) -> Message:
 
     Source: Kafka's `FetchRequest.SimpleBuilder`.
     """
-    if message.API_KEY != _FETCH or version >= _FETCH_REPLICA_STATE:
+    if message.API_KEY != ApiKey.FETCH or version >= _FETCH_REPLICA_STATE:
         return message
     fetch = cast("FetchRequest", message)
     if fetch.replica_state is None:

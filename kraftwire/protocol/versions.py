@@ -12,15 +12,14 @@ import struct
 from typing import TYPE_CHECKING
 
 from kraftwire import messages
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from kraftwire.messages.fetch_request import FetchRequest
 
-API_VERSIONS_KEY = 18
 # The newest version of ApiVersions that clients send.
 API_VERSIONS_MAX = 5
-_CONTROLLED_SHUTDOWN_KEY = 7
 
 # The start of an ApiVersions answer in version 0: error code, number of APIs; each takes six bytes.
 _ANSWER_START = struct.Struct(">hi")
@@ -36,7 +35,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
     if api_version >= messages.API_FLEXIBLE.get(api_key, 0):
         return 2
     # The oldest request of all is sent without a client id.
-    return 0 if api_key == _CONTROLLED_SHUTDOWN_KEY and api_version == 0 else 1
+    return 0 if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0 else 1
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
@@ -45,7 +44,7 @@ def response_header_version(api_key: int, api_version: int) -> int:
     Always 0 for ApiVersions, because a client must be able to read the answer of a server
     that is older than the client (KIP-511).
     """
-    if api_key == API_VERSIONS_KEY:
+    if api_key == ApiKey.API_VERSIONS:
         return 0
     return int(api_version >= messages.API_FLEXIBLE.get(api_key, 0))
 
@@ -69,7 +68,7 @@ def answered_version(
     that error code cannot be those of version 0: a compact array would be null there, and a
     throttle time would make the answer longer.
     """
-    if api_key != API_VERSIONS_KEY or not api_version:
+    if api_key != ApiKey.API_VERSIONS or not api_version:
         return api_version
     if len(payload) < position + _ANSWER_START.size:
         return api_version

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kraftwire.protocol.endpoint import Endpoint
-from kraftwire.protocol.topic_names import METADATA_TOPIC as METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 
 # The highest kraft.version whose records this core understands as a follower.
 KRAFT_VERSION_MAX = 1
-
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
-
 
 # Kafka allows 0 for all three, and then spins: elections too short for any answer, announcements
 # without a pause, requests repeated as fast as the CPU allows. Lower values are raised to these.

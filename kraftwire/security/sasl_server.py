@@ -24,12 +24,13 @@ from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header, peek_request
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.software import WITH_SOFTWARE, software_name
-from kraftwire.protocol.versions import API_VERSIONS_KEY, API_VERSIONS_MAX
+from kraftwire.protocol.versions import API_VERSIONS_MAX
 from kraftwire.security.credentials import OAUTHBEARER
 from kraftwire.security.errors import NotKnownYet, Refused
 from kraftwire.security.oauth import OAuthServer
@@ -146,7 +147,7 @@ class SaslServer:
         if self._server is not None and self._is_bare:
             return self._bare_token(payload, self._server, (now_ms, epoch_ms))
         try:
-            if peek_request(payload)[0] == API_VERSIONS_KEY and not self._is_in_progress:
+            if peek_request(payload)[0] == ApiKey.API_VERSIONS and not self._is_in_progress:
                 return self._versions(payload)
             header, body, _ = decode_request(payload)
         except WireError as error:
@@ -175,7 +176,7 @@ class SaslServer:
         known = Versions(0, API_VERSIONS_MAX)
         if version not in known:
             own = ApiVersion(
-                api_key=API_VERSIONS_KEY, min_version=known.low, max_version=known.high
+                api_key=ApiKey.API_VERSIONS, min_version=known.low, max_version=known.high
             )
             unknown = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
             return Step(_encoded(header, unknown, 0))

@@ -14,7 +14,7 @@ from kraftwire.log.names import (
 )
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Directories
 from kraftwire.sim.check_elections import Stored

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kraftwire.client.metadata_log import Position, QuorumReader, SnapshotId
 from kraftwire.errors import WireError
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record

@@ -10,6 +10,7 @@ from typing import Any
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
 from kraftwire.decode.text import count_text, listed, with_remarks
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import (
@@ -73,7 +74,6 @@ APIS = FORWARDED | {
 }  # fmt: skip
 # Forwarded requests that are remembered until the client gets its answer.
 _FORWARDED_MAX = 64
-_TOPIC_RESOURCE = 2
 _NO_CLIENT = "(no client id)"
 _OTHERS = "(others)"
 _VERBS = {0: "", 1: " is reset", 2: " gets ", 3: " loses "}
@@ -247,7 +247,7 @@ class TopicStory:
         """Add the settings that AlterConfigs or IncrementalAlterConfigs changes."""
         results = {each.resource_name: each for each in exchange.response.responses}
         for each in exchange.request.resources:
-            if each.resource_type != _TOPIC_RESOURCE:
+            if each.resource_type != TOPIC_RESOURCE:
                 continue
             texts = []
             for config in each.configs:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.errors import WireError
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.records import RecordBatch
 from kraftwire.records.control import control_batch

@@ -7,8 +7,8 @@ from kraftwire.messages.describe_quorum_request import (
     PartitionData,
     TopicData,
 )
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
-from kraftwire.raft.config import METADATA_TOPIC
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log

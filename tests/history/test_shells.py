@@ -20,8 +20,9 @@ from kraftwire.messages.describe_quorum_request import (
 )
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.driver import Driver
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
-from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
+from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.voters import ReplicaKey

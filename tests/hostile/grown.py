@@ -10,7 +10,7 @@ import trio
 
 from kraftwire import messages
 from kraftwire.controller.cluster import ELR_VERSION
-from kraftwire.controller.image import BROKER_RESOURCE, METADATA_VERSION, TOPIC_RESOURCE
+from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.step import VersionedRecord, config_record
 from kraftwire.limits import STRING_SIZE_MAX
 from kraftwire.messages import client_quota_record
@@ -27,6 +27,7 @@ from kraftwire.node.config_security import AuthorizerSettings, NodeSecurity
 from kraftwire.node.context import Request
 from kraftwire.node.handlers import route
 from kraftwire.node.logs import RateLimit
+from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.security.acls import ALLOW, LITERAL, PREFIXED, ResourceType
 from kraftwire.wire.message import Message
 from tests.support.node_stub import StubNode

@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kraftwire import messages
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.topic_keys import TOPIC_KEYS
 from kraftwire.limits import REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX, STRING_SIZE_MAX
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from tests.hostile.grown import BROKERS, topic_id, topic_name

@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.controller.image import BROKER_RESOURCE, DECOY_SECRET_CONFIG
+from kraftwire.controller.image import DECOY_SECRET_CONFIG
 from kraftwire.controller.step import config_record
 from kraftwire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -33,6 +33,7 @@ from kraftwire.node.controller import Controller
 from kraftwire.node.guard import Guard
 from kraftwire.node.logins import guards_of
 from kraftwire.node.scram_quorum import ScramUsers
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch

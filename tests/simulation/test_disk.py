@@ -9,7 +9,7 @@ import pytest
 from kraftwire.errors import StorageError
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.sim.crash_model import CRASH_POLICIES
 from kraftwire.sim.disk import PowerCut, SimFiles

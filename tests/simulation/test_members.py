@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kraftwire.log.names import checkpoint_name, join, partition_directory
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import ResignRequested
 from kraftwire.sim.clock import MS

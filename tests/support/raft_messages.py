@@ -16,7 +16,7 @@ from kraftwire.messages import vote_request as vote_message
 from kraftwire.messages import vote_response as voted_message
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_nodes import LISTENER, directory_id
 

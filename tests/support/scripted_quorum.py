@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.messages import begin_quorum_epoch_request as begin_request
 from kraftwire.messages import begin_quorum_epoch_response as begin_response
 from kraftwire.messages import end_quorum_epoch_request as end_request
 from kraftwire.messages import end_quorum_epoch_response as end_response
 from kraftwire.messages import fetch_request, fetch_response, vote_request, vote_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata

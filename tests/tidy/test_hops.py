@@ -20,7 +20,7 @@ from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, Fetch
 from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftwire.node.app import Node
 from kraftwire.node.config import load
-from kraftwire.raft.config import METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
 from tests.support import payloads
 from tests.support.engines import use

@@ -21,13 +21,13 @@ from kraftwire.capture.framing.frames import (
     Request,
     note,
 )
-from kraftwire.capture.framing.headers import PRODUCE_KEY
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
 from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
+from kraftwire.protocol.api_keys import ApiKey
 
 # Requests that a connection keeps waiting for after it had to give up the rest.
 PENDING_REQUESTS_KEPT = 16
@@ -202,7 +202,7 @@ class KafkaConnection:
             # Responses come in the order of requests: those before this one were sent. Only of
             # Produce is it unknown, as its acks may be among the bytes that are missing.
             is_sent = parked.lost_bytes > 0 or all(
-                each.api_key != PRODUCE_KEY for each in islice(self.pending, lost)
+                each.api_key != ApiKey.PRODUCE for each in islice(self.pending, lost)
             )
             self._drop_requests(lost, parked.lost_bytes, is_sent=is_sent)
             detail = f"{lost} requests before this one in order have no response"

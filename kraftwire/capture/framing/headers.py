@@ -14,6 +14,7 @@ from functools import cache
 from kraftwire import messages
 from kraftwire.capture.limits import shortened
 from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
+from kraftwire.protocol.api_keys import ApiKey
 
 # Length prefix, API key and version as one number, correlation id, length of the client id.
 HEADER = struct.Struct(">iIih")
@@ -24,10 +25,7 @@ _ORDINARY = 0
 PRODUCE = 1
 SASL_HANDSHAKE_V0 = 2
 
-PRODUCE_KEY = 0
-_CONTROLLED_SHUTDOWN_V0 = 7 << 16
-_SASL_HANDSHAKE_KEY = 17
-_API_VERSIONS_KEY = 18
+_CONTROLLED_SHUTDOWN_V0 = ApiKey.CONTROLLED_SHUTDOWN << 16
 
 _API_KEY_MAX = 255
 _API_VERSION_MAX = 2**15 - 1
@@ -51,9 +49,9 @@ def api_table() -> dict[int, tuple[int, int, int]]:
     table: dict[int, tuple[int, int, int]] = {}
     for key, (low, high) in messages.API_VERSIONS.items():
         for version in range(low, high + 1):
-            kind = PRODUCE if key == PRODUCE_KEY else _ORDINARY
+            kind = PRODUCE if key == ApiKey.PRODUCE else _ORDINARY
             table[key << 16 | version] = key, version, kind
-    table[_SASL_HANDSHAKE_KEY << 16] = _SASL_HANDSHAKE_KEY, 0, SASL_HANDSHAKE_V0
+    table[ApiKey.SASL_HANDSHAKE << 16] = ApiKey.SASL_HANDSHAKE, 0, SASL_HANDSHAKE_V0
     # The only request without a client id: its header is shorter than all others.
     table.pop(_CONTROLLED_SHUTDOWN_V0, None)
     return table
@@ -135,7 +133,7 @@ def _may_be_newer(api_key: int, api_version: int) -> bool:
 
 def _is_first_question(api_key: int, api_version: int) -> bool:
     """Whether this is ApiVersions, in which a client begins with its own newest version."""
-    return api_key == _API_VERSIONS_KEY and api_version <= _API_VERSION_MAX
+    return api_key == ApiKey.API_VERSIONS and api_version <= _API_VERSION_MAX
 
 
 def client_id(raw: bytes) -> str | None:

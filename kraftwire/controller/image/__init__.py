@@ -11,19 +11,13 @@ from kraftwire.controller.image.metadata import (
     DECOY_SECRET_CONFIG,
     MetadataImage,
 )
-from kraftwire.controller.image.state import (
-    BROKER_RESOURCE,
-    TOPIC_RESOURCE,
-    IncompleteImageError,
-)
+from kraftwire.controller.image.state import IncompleteImageError
 from kraftwire.controller.versions import METADATA_VERSION
 
 __all__ = [
-    "BROKER_RESOURCE",
     "CLUSTER_ID_CONFIG",
     "DECOY_SECRET_CONFIG",
     "METADATA_VERSION",
-    "TOPIC_RESOURCE",
     "BrokerImage",
     "ControllerImage",
     "IncompleteImageError",

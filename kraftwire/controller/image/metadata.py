@@ -16,17 +16,14 @@ from collections.abc import Iterable
 from kraftwire.controller.check import Contradiction, MetadataCheck
 from kraftwire.controller.image.cluster import BrokerImage, ControllerImage
 from kraftwire.controller.image.record_store import Family
-from kraftwire.controller.image.state import (
-    BROKER_RESOURCE,
-    IncompleteImageError,
-    MetadataState,
-)
+from kraftwire.controller.image.state import IncompleteImageError, MetadataState
 from kraftwire.controller.image.topics import TopicsImage
 from kraftwire.controller.versions import METADATA_VERSION
 from kraftwire.errors import WireError
 from kraftwire.messages.client_quota_record import ClientQuotaRecord
 from kraftwire.messages.delegation_token_record import DelegationTokenRecord
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.limits import LogBudget
 from kraftwire.records.metadata import decode_metadata, encode_metadata

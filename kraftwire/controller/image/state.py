@@ -38,6 +38,7 @@ from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.security.acls import Acl, AclIndex
 from kraftwire.security.decoys import ScramIndex, credential_of
@@ -45,10 +46,6 @@ from kraftwire.wire.message import Message
 
 # Its level is in the voters' control records; feature records for it are ignored.
 _KRAFT_VERSION = "kraft.version"
-
-# Resource types of configurations. Source: Kafka's `ConfigResource.Type`.
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
 
 # Unknown tagged fields of a change cannot be merged into a record.
 _UNKNOWN_TAGS = "it has tagged fields that this software does not know"

@@ -26,8 +26,8 @@ from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.versions import (
-    API_VERSIONS_KEY,
     answered_version,
     nearest_version,
     request_header_version,
@@ -376,7 +376,7 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
     is_answered_in_0 = not payload.is_request and _is_answer_in_0(payload, api_key, api_version)
     if nearest != api_version and not is_answered_in_0:
         payload.is_assumed = True
-        is_greeting = api_key == API_VERSIONS_KEY and api_version > nearest
+        is_greeting = api_key == ApiKey.API_VERSIONS and api_version > nearest
         detail = f"{cls.NAME} v{api_version} has no schema (known: {cls.VERSIONS}), read as"
         id = "api-versions-newer" if is_greeting else "unknown-version"
         payload.note(id, payload.end, f"{detail} v{nearest}")

@@ -17,8 +17,9 @@ from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError
 from kraftwire.limits import CONTEXTS_MAX, RENDER_PENDING_COUNT_MAX
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.headers import peek_request
-from kraftwire.protocol.topic_names import METADATA_TOPIC as METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.wire.message import Message
 
 # The memory of all names of topics that a run keeps. A broker has at most some ten thousand topics,
@@ -30,7 +31,6 @@ _ENTRY_BYTES = 100
 K = TypeVar("K")
 V = TypeVar("V")
 
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 # Messages that carry a topic's name next to its id.
 _NAMING = frozenset(
@@ -42,18 +42,23 @@ _NAMING = frozenset(
     }
 )
 
-_JOIN_GROUP = 11
-_SYNC_GROUP = 14
-_SASL_HANDSHAKE = 17
-_API_VERSIONS = 18
-SASL_AUTHENTICATE = 36
-_ENVELOPE = 58
-
-# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry the names of topics.
-_TOPICS = frozenset({3, 19, 20, 75})
+# APIs whose responses carry the names of topics.
+_TOPICS = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)
 TELLING = _TOPICS | {
-    _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, SASL_AUTHENTICATE, _ENVELOPE,
-}  # fmt: skip
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.ENVELOPE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ class ResponseContexts:
 
     def of_request(self, connection: str, payload: Payload) -> FrameContext:
         """Return the context of a request, and note what it reveals about its response."""
-        if payload.api_key == SASL_AUTHENTICATE:
+        if payload.api_key == ApiKey.SASL_AUTHENTICATE:
             body: Any = payload.body
             return self.of_token(connection, b"" if body is None else body.auth_bytes)
         context = self._context_of(connection, payload.api_key, payload.body)
@@ -201,14 +206,14 @@ class ResponseContexts:
     def of_response(self, connection: str, payload: Payload) -> FrameContext:
         """Return the context of a response."""
         body: Any = payload.body
-        if payload.api_key == SASL_AUTHENTICATE:
+        if payload.api_key == ApiKey.SASL_AUTHENTICATE:
             if body is not None and body.error_code:
                 self.memory.principals.pop(connection, None)
             return self.of_token(connection, b"")
         if body is not None:
             if payload.api_key in _TOPICS:
                 self.memory.topics.learn(body, payload.body_version)
-            elif payload.api_key == _SASL_HANDSHAKE and body.error_code:
+            elif payload.api_key == ApiKey.SASL_HANDSHAKE and body.error_code:
                 self.memory.mechanisms.pop(connection, None)
         if not self._waiting or payload.header is None:
             return NO_CONTEXT
@@ -231,17 +236,17 @@ class ResponseContexts:
     def _context_of(self, connection: str, api_key: int | None, body: Any) -> FrameContext:
         if body is None:
             return NO_CONTEXT
-        if api_key == _SASL_HANDSHAKE:
+        if api_key == ApiKey.SASL_HANDSHAKE:
             note(self.memory.mechanisms, connection, shortened(body.mechanism))
-        elif api_key == _JOIN_GROUP:
+        elif api_key == ApiKey.JOIN_GROUP:
             # There are a handful, and as many groups as somebody likes.
             protocol_type = intern(shortened(body.protocol_type))
             note(self.memory.protocol_types, shortened(body.group_id), protocol_type)
             return FrameContext(protocol_type=protocol_type)
-        elif api_key == _SYNC_GROUP:
+        elif api_key == ApiKey.SYNC_GROUP:
             group = shortened(body.group_id)
             return FrameContext(protocol_type=self.memory.protocol_types.get(group))
-        elif api_key == _ENVELOPE:
+        elif api_key == ApiKey.ENVELOPE:
             try:
                 return FrameContext(embedded_api=peek_request(body.request_data))
             except WireError:

@@ -14,13 +14,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.decode.body.bodies import Header, Payload, decode_payload
-from kraftwire.decode.body.context import (
-    SASL_AUTHENTICATE,
-    FrameContext,
-    Memory,
-    ResponseContexts,
-    needs_learning,
-)
+from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts, needs_learning
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.payload_view import (
     ByteRange,
@@ -34,6 +28,7 @@ from kraftwire.decode.body.sasl_tokens import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
@@ -127,7 +122,8 @@ class DecodedFrame:
 
         None for other frames.
         """
-        if self._context is None or not (self.is_token or self.frame.api_key == SASL_AUTHENTICATE):
+        is_login = self.is_token or self.frame.api_key == ApiKey.SASL_AUTHENTICATE
+        if self._context is None or not is_login:
             return None
         return self._context.mechanism, self._context.principal
 

@@ -12,12 +12,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from kraftwire import messages
 from kraftwire.decode.body.bodies import Part, Payload, annotated, decode_payload, partial_json
-from kraftwire.decode.body.context import (
-    METADATA_TOPIC,
-    METADATA_TOPIC_ID,
-    NO_CONTEXT,
-    FrameContext,
-)
+from kraftwire.decode.body.context import NO_CONTEXT, FrameContext
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.nested import (
     HAS_NESTED,
@@ -48,6 +43,7 @@ from kraftwire.decode.body.secrets import (
 )
 from kraftwire.errors import WireError
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import BatchReader

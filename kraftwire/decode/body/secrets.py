@@ -23,6 +23,7 @@ from kraftwire import messages
 from kraftwire.controller.topic_keys import TOPIC_KEYS
 from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.kafka_keys import is_kafka_key
 from kraftwire.records.json_form import RecordRows, batch_to_json, decode_record
 from kraftwire.records.reader import Batch
@@ -40,7 +41,6 @@ Rule = tuple[str, Callable[[dict[str, Any], dict[str, Any]], bool] | None]
 _CARRIERS = {"EnvelopeRequest": "requestData", "EnvelopeResponse": "responseData"}
 
 
-_BROKER_RESOURCE = 4
 
 
 def is_secret_setting(name: str, value: object, *, resource_type: int = 0) -> bool:
@@ -51,7 +51,7 @@ def is_secret_setting(name: str, value: object, *, resource_type: int = 0) -> bo
     """
     if is_secret_config(name) or is_secret_value(value):
         return True
-    return resource_type == _BROKER_RESOURCE and not (is_kafka_key(name) or name in TOPIC_KEYS)
+    return resource_type == BROKER_RESOURCE and not (is_kafka_key(name) or name in TOPIC_KEYS)
 
 
 def _is_secret_entry(entry: dict[str, Any], outer: dict[str, Any]) -> bool:

@@ -10,14 +10,12 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.header import HEADER_SIZE, MAGIC, fields
 from kraftwire.wire.message import Message
 
-# Fetch and ShareFetch.
-FETCH_APIS = frozenset({1, 78})
-
-_JOIN_GROUP, _SYNC_GROUP = 11, 14
+FETCH_APIS = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 _MADE = fields("magic", "max_timestamp")
 
@@ -53,7 +51,9 @@ def is_held_for_members(api_key: int | None, request: Any) -> bool:
     This is so for JoinGroup, and for the SyncGroup of a member that does not bring the
     assignments itself. A request that is refused is answered at once.
     """
-    return api_key == _JOIN_GROUP or (api_key == _SYNC_GROUP and not request.assignments)
+    if api_key == ApiKey.SYNC_GROUP:
+        return not request.assignments
+    return api_key == ApiKey.JOIN_GROUP
 
 
 def _made(records: memoryview) -> int:

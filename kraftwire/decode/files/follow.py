@@ -21,6 +21,7 @@ from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.snapshot_state import checked_log
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.header import HEADER_SIZE
 
 # A reader that follows a growing segment remembers this many batches, to find its place again
@@ -29,7 +30,7 @@ FOLLOWED_BATCHES_KEPT = 65_536
 
 Wait = Callable[[], bool]
 
-_METADATA_LOG = "__cluster_metadata-0"
+_METADATA_LOG = f"{METADATA_TOPIC}-0"
 # How many partitions an error names where one has to be chosen.
 _NAMED_MAX = 4
 

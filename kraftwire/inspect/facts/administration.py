@@ -7,16 +7,10 @@ from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts.phrases import counted, named, partitions_text, some, topics_text
+from kraftwire.protocol.config_resources import RESOURCE_NAMES
+from kraftwire.security.acls import Operation, ResourceType
 
-_RESOURCES = (
-    "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
-)  # fmt: skip
 _PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-_OPERATIONS = (
-    "UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
-    "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS",
-    "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
-)  # fmt: skip
 _PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _ANY_HOST = "*"
 
@@ -60,25 +54,26 @@ def _described(body: Any) -> Iterator[str]:
 
 
 def _resource(each: Any, pattern_type: int) -> str:
-    kind = _name(_RESOURCES, each.resource_type)
+    kind = _name(ResourceType.NAMES, each.resource_type)
     return f"{kind} {named(each.resource_name)} {_name(_PATTERNS, pattern_type)}"
 
 
 def _entry(resource: str, each: Any) -> str:
     """Return who may, or may not, do what with a resource."""
     permission = _name(_PERMISSIONS, each.permission_type)
-    text = f"{permission} {named(each.principal)} {_name(_OPERATIONS, each.operation)} {resource}"
+    operation = _name(Operation.NAMES, each.operation)
+    text = f"{permission} {named(each.principal)} {operation} {resource}"
     return text if each.host == _ANY_HOST else f"{text} from {named(each.host)}"
 
 
 def _filter(each: Any) -> str:
     """Return the parts of a filter; null matches everything and is left out."""
     name = each.resource_name_filter
-    resource = _name(_RESOURCES, each.resource_type_filter)
+    resource = _name(ResourceType.NAMES, each.resource_type_filter)
     parts = [
         f"resource {resource}" if name is None else f"resource {resource} {named(name)}",
         f"pattern {_name(_PATTERNS, each.pattern_type_filter)}",
-        f"operation {_name(_OPERATIONS, each.operation)}",
+        f"operation {_name(Operation.NAMES, each.operation)}",
         f"permission {_name(_PERMISSIONS, each.permission_type)}",
     ]
     if each.principal_filter is not None:
@@ -91,9 +86,6 @@ def _filter(each: Any) -> str:
 def _name(names: tuple[str, ...], number: int) -> str:
     """Return the name of a number, or the number if a later release has given it a meaning."""
     return names[number] if 0 <= number < len(names) else str(number)
-
-
-_CONFIG_RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 
 
 def api_versions_request(body: Any, _names: TopicNames) -> str:
@@ -154,7 +146,7 @@ def configs_request(body: Any, _names: TopicNames) -> str:
     """List resources and configuration keys, never values."""
     texts = []
     for each in body.resources:
-        kind = _CONFIG_RESOURCES.get(each.resource_type, f"type {each.resource_type}")
+        kind = RESOURCE_NAMES.get(each.resource_type, f"type {each.resource_type}")
         keys = getattr(each, "configuration_keys", None)
         if keys is None:
             keys = [config.name for config in getattr(each, "configs", ())]

@@ -27,7 +27,6 @@ from kraftwire.capture.packets.series import families, recordings
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
@@ -38,6 +37,7 @@ from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.names import META_PROPERTIES_FILE
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.small_files import open_ending
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 

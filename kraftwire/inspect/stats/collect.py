@@ -28,8 +28,8 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, size_text, utc_text, with_remarks
 from kraftwire.inspect.tables import Table
 from kraftwire.limits import STATS_CLIENT_ROWS_MAX, STATS_ROWS_MAX
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.records.reader import Batch
 from kraftwire.wire.message import Message
 
@@ -563,7 +563,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         client_id = frame.request.client_id
         client = self.exchanges.client(_NO_CLIENT if client_id is None else client_id)
         client.add(frame.connection)
-        if frame.api_key == API_VERSIONS_KEY and body is not None:
+        if frame.api_key == ApiKey.API_VERSIONS and body is not None:
             client.note_software(body)
         fetch = body if frame.api_key in FETCH_APIS else None
         is_held = body is not None and is_held_for_members(frame.api_key, body)

@@ -14,7 +14,6 @@ from typing import TextIO
 from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import TimeSpan
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
@@ -41,6 +40,7 @@ from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable, printable_lines
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.story.observed_exchange import Api, request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
 from kraftwire.story.raft.elections import BEFORE_LOG

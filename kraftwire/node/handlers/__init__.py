@@ -38,13 +38,12 @@ from kraftwire.node.handlers import (
 )
 from kraftwire.node.handlers.unsupported import UNSUPPORTED, handler_of
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS, RAFT_APIS
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.versions import fetching_replica
 from kraftwire.wire.message import Message
 
 __all__ = ["BROKER", "CONTROLLER", "HANDLERS", "route"]
 
-_FETCH = 1
-_ENVELOPE = 58
 
 
 async def _raft_core(request: Request, context: Context) -> Message | None:
@@ -96,12 +95,12 @@ _PEERS = (
     dict.fromkeys(RAFT_APIS, _raft_core)
     | HANDLERS
     | _CHANGES
-    | {_FETCH: fetch.handle_replica}
+    | {ApiKey.FETCH: fetch.handle_replica}
 )
 CONTROLLER: dict[int, Handler] = {
-    key: _PEERS[key] for key in CONTROLLER_VERSIONS if key != _ENVELOPE
+    key: _PEERS[key] for key in CONTROLLER_VERSIONS if key != ApiKey.ENVELOPE
 }
-CONTROLLER[_ENVELOPE] = envelope.handle
+CONTROLLER[ApiKey.ENVELOPE] = envelope.handle
 
 
 def route(request: Request) -> Handler | None:

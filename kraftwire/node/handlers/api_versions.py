@@ -24,8 +24,8 @@ from kraftwire.messages.api_versions_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import offered
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.versions import API_VERSIONS_KEY
 
 # Answers have features from this version on.
 _WITH_FEATURES = 3
@@ -88,6 +88,6 @@ def only_api_versions(versions: Mapping[int, tuple[int, int]]) -> ApiVersionsRes
 
     The client then asks again in a version that both sides know (R-SRV-2).
     """
-    low, high = versions[API_VERSIONS_KEY]
-    own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
+    low, high = versions[ApiKey.API_VERSIONS]
+    own = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])

@@ -14,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.configs import LOGGER_RESOURCE
 from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.topic_configs import Origin
 from kraftwire.controller.topic_keys import Kind
 from kraftwire.errors import ApiError
@@ -35,6 +33,7 @@ from kraftwire.node.handlers.node_configs import ConfigValue, kind_of, node_valu
 from kraftwire.node.handlers.shared import body
 from kraftwire.node.turns import in_turns
 from kraftwire.pieces import Pieces
+from kraftwire.protocol.config_resources import BROKER_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
 

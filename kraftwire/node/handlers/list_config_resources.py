@@ -10,12 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kraftwire.controller.configs import (
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    LOGGER_RESOURCE,
-)
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftwire.messages.list_config_resources_response import (
     ConfigResource,
@@ -23,6 +17,13 @@ from kraftwire.messages.list_config_resources_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
+from kraftwire.protocol.config_resources import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from kraftwire.protocol.error_codes import ErrorCode
 
 _WITH_TYPES = 1

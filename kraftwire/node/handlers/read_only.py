@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.unsupported import Refusal, handler_of
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error
 from kraftwire.protocol.versions import fetching_replica

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.describe_acls import NO_AUTHORIZER
 from kraftwire.node.handlers.shared import is_quorum_topic
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import SUCCESS, Error, refusal
 from kraftwire.protocol.topic_names import TOPIC_NAME_RULE, is_topic_name

@@ -12,7 +12,6 @@ from typing import Any
 from kraftwire.controller import brokers
 from kraftwire.controller.configs import alter_configs_incrementally
 from kraftwire.controller.elections import elect_leaders
-from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.reassignment import alter_reassignments
 from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
@@ -35,6 +34,7 @@ from kraftwire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.sim.controlled.active_controller import ActiveController
 from kraftwire.sim.invariants import Violation
 

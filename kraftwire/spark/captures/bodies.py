@@ -18,6 +18,7 @@ from kraftwire.decode.body.quick import RECORDS
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.messages import FAMILIES
 from kraftwire.spark.captures.batches import (
@@ -28,7 +29,6 @@ from kraftwire.spark.captures.batches import (
 )
 from kraftwire.spark.captures.findings import finding_cells
 
-_API_VERSIONS = 18
 _GREETINGS_MAX = 1024
 
 # Tables do not report that Kafka would have encoded a body differently: the check costs as much as
@@ -129,7 +129,8 @@ class Bodies:
         return self._read_slowly(frame)
 
     def _read_slowly(self, frame: Frame) -> Read:
-        if frame.api_key != _API_VERSIONS or frame.findings or frame.missing or not frame.request:
+        is_other = frame.api_key != ApiKey.API_VERSIONS
+        if is_other or frame.findings or frame.missing or not frame.request:
             return self._read_anew(frame)
         # The bytes differ only in the correlation id.
         at = 4 if frame.direction == "request" else 0

@@ -15,8 +15,10 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID, needs_learning
+from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_body
+from kraftwire.protocol.api_keys import ApiKey
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.recording import Recording, Span
@@ -32,7 +34,6 @@ from kraftwire.spark.captures.tables import (
 # seconds, and ten where frames are small.
 CUT_BYTES = 256 * 1024 * 1024
 
-_PRODUCE, _FETCH = 0, 1
 _METADATA_NAME = METADATA_TOPIC.encode()
 
 
@@ -166,9 +167,9 @@ class _StateReader(ConnectionDecoder):
 
 def _is_of_users(frame: Frame) -> bool:
     """Whether a request moves records of users, as most of those that fill a connection do."""
-    if frame.api_key == _FETCH:
+    if frame.api_key == ApiKey.FETCH:
         return METADATA_TOPIC_ID not in frame.data and _METADATA_NAME not in frame.data
-    return frame.api_key == _PRODUCE
+    return frame.api_key == ApiKey.PRODUCE
 
 
 def _nowhere(_table: str, _about: object) -> None:

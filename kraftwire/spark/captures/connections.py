@@ -6,13 +6,26 @@ from collections.abc import Collection
 
 from kraftwire.capture.connections.protocol_detection import end_name
 from kraftwire.capture.framing.health import Health
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.packet_index import IndexedConnection
 from kraftwire.spark.tables.columns import ends
 
-# APIs whose request or response names the cluster: Fetch between controllers, Metadata, Vote,
-# BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeCluster, BrokerRegistration,
-# AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
-CLUSTER_APIS = frozenset({1, 3, 52, 53, 54, 59, 60, 62, 80, 81, 82})
+# APIs whose request or response names the cluster (a Fetch between controllers does).
+CLUSTER_APIS = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.METADATA,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
 
 
 class Connection:

@@ -6,21 +6,42 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.api_keys import ApiKey
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
 
-_FETCH, _API_VERSIONS, _DESCRIBE_QUORUM, _FETCH_SNAPSHOT = 1, 18, 55, 59
+RAFT_APIS = frozenset(
+    {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
 
-# Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, UpdateFeatures, BrokerRegistration,
-# BrokerHeartbeat, ControllerRegistration, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
-RAFT_APIS = frozenset({52, 53, 54, 55, 57, 62, 63, 70, 80, 81, 82})
-
-# JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, FindCoordinator,
-# ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat.
-GROUP_APIS = frozenset({8, 10, 11, 12, 13, 14, 68, 76, 88})
+GROUP_APIS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+    }
+)
 
 
 class Observation(NamedTuple):
@@ -68,9 +89,9 @@ class Observer:
         request, response = exchange.request, exchange.response
         if request is None or response is None or request.body is None or response.body is None:
             return
-        if request.frame.api_key == _FETCH:
+        if request.frame.api_key == ApiKey.FETCH:
             yield from self._fetched(request, response, cluster)
-        elif request.frame.api_key == _DESCRIBE_QUORUM:
+        elif request.frame.api_key == ApiKey.DESCRIBE_QUORUM:
             yield from _described(request, response, cluster)
 
     def _fetched(
@@ -160,14 +181,14 @@ class QuorumExchanges:
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
         """Return the exchanges that are now known to belong to quorums."""
         frame = exchange.frame
-        if frame.api_key == _API_VERSIONS and frame.connection not in self._speaks:
+        if frame.api_key == ApiKey.API_VERSIONS and frame.connection not in self._speaks:
             self._early.setdefault(frame.connection, []).append(exchange)
         elif _is_raft(exchange):
             if frame.connection not in self._speaks:
                 self._speaks.add(frame.connection)
                 yield from self._early.pop(frame.connection, ())
             yield exchange
-        elif frame.api_key == _API_VERSIONS:
+        elif frame.api_key == ApiKey.API_VERSIONS:
             yield exchange
 
 
@@ -178,8 +199,8 @@ def _is_raft(exchange: Exchange) -> bool:
     body = exchange.request.body if exchange.request is not None else None
     if body is None:
         return False
-    if key == _FETCH:
+    if key == ApiKey.FETCH:
         return any(map(is_of_metadata, body.topics))
-    if key == _FETCH_SNAPSHOT:
+    if key == ApiKey.FETCH_SNAPSHOT:
         return any(topic.name == METADATA_TOPIC for topic in body.topics)
     return False

@@ -15,11 +15,16 @@ from kraftwire.decode.body import context as decoding
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.scan import topics
+from kraftwire.protocol.api_keys import ApiKey
 
-_JOIN_GROUP = 11
-# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry topic names, Metadata and
-# DescribeCluster the brokers of a cluster.
-_ANSWER_APIS = (3, 19, 20, 60, 75)
+# APIs whose responses carry the names of topics or the brokers of a cluster.
+_ANSWER_APIS = (
+    ApiKey.METADATA,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+)
 _HEAD_SIZE = 14
 _AWAITED_MAX = 64
 _RESPONSE_BYTES_MAX = 16 * 1024 * 1024
@@ -97,7 +102,7 @@ class Gatherer:
 
     def __init__(self) -> None:
         self.names = SharedNames()
-        apis = (*_ANSWER_APIS, _JOIN_GROUP)
+        apis = (*_ANSWER_APIS, ApiKey.JOIN_GROUP)
         # API key and version as encoded in a request.
         self.informative = frozenset(
             key.to_bytes(2, "big") + version.to_bytes(2, "big")
@@ -118,7 +123,7 @@ class Gatherer:
         if size < _HEAD_SIZE - 4:
             return
         key = int.from_bytes(data[start + 4 : start + 6], "big")
-        if key == _JOIN_GROUP:
+        if key == ApiKey.JOIN_GROUP:
             if start + 4 + size <= end:
                 body = _body(data[start + 4 : start + 4 + size], None)
                 if body is not None:

@@ -15,6 +15,7 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
@@ -31,7 +32,6 @@ from kraftwire.spark.tables.columns import ends
 # Requests that each connection of the tables holds back until their responses come.
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 
-_API_VERSIONS = 18
 
 # The tables of a capture.
 CAPTURE_TABLES = (
@@ -301,7 +301,7 @@ class ConnectionDecoder:
         about = self._about
         about.frames += 1
         about.name = frame.connection
-        if frame.api_key == _API_VERSIONS and frame.is_request and read.body is not None:
+        if frame.api_key == ApiKey.API_VERSIONS and frame.is_request and read.body is not None:
             name = f"{read.body.client_software_name} {read.body.client_software_version}"
             about.software = name.strip() or about.software
         if about.cluster is None and frame.api_key in CLUSTER_APIS:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.tables.columns import known, uuid_text
 
-_PRODUCE, _FETCH = 0, 1
-TRAFFIC_APIS = frozenset({_PRODUCE, _FETCH})
+TRAFFIC_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
 
 _CLIENT = -1
 
@@ -52,7 +52,7 @@ def traffic_rows(exchange: Exchange, topic_name: TopicName) -> Iterator[Partitio
     request, response = exchange.request, exchange.response
     if request is None or request.body is None:
         return
-    if request.frame.api_key == _PRODUCE:
+    if request.frame.api_key == ApiKey.PRODUCE:
         yield from _produced(request, response, topic_name)
     elif response is not None and response.body is not None:
         yield from _fetched(request, response, topic_name)

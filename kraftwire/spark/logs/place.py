@@ -17,7 +17,7 @@ from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.files import LocalFiles
 from kraftwire.properties import parse_properties
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import read_batches

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files import FileKind
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.state import parse_state, state_bytes_max
 from kraftwire.errors import WireError
 from kraftwire.log.files import LocalFiles
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.replica.start_check import refusal_of
 from kraftwire.story.raft.table_rows import REFUSAL_KEY
 

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from kraftwire.client.metadata_log import Position, QuorumReader, SnapshotId
 from kraftwire.client.security import client_security
 from kraftwire.errors import LogMovedError, UsageError
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.spark.quorum import log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of
 from kraftwire.spark.sources.options import (

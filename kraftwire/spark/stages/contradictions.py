@@ -17,9 +17,9 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.controller.check import MetadataCheck
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import KraftwireError
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.limits import LogBudget
 from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files

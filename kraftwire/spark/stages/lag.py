@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.stages.clusters import same, with_cluster
 from kraftwire.spark.stages.groups import group_facts
 from kraftwire.spark.stages.keys import topic_key, with_response_time

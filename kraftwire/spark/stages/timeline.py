@@ -19,10 +19,10 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import HOST_PAIRS_MAX
 from kraftwire.controller.check import Contradiction
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files, with_cluster

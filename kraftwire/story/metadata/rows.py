@@ -15,11 +15,12 @@ from kraftwire.controller.image.record_store import Family
 from kraftwire.controller.image.topics import NO_LEADER
 from kraftwire.decode.body.secrets import holds_secrets, redact
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
+from kraftwire.protocol.config_resources import RESOURCE_NAMES
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.security.acls import ALLOW, PREFIXED, Operation, ResourceType
 from kraftwire.story.metadata.leaderless import offline_directories, reason
 from kraftwire.story.metadata.log_state import LogState
-from kraftwire.story.raft.metadata_log import MECHANISMS, RESOURCES
+from kraftwire.story.raft.metadata_log import MECHANISMS
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
@@ -76,7 +77,7 @@ def rows(state: LogState, subjects: Iterable[str]) -> Iterator[Row]:
 def resource_text(data: _Data) -> str:
     """Return what a configuration belongs to."""
     number = data["resourceType"]
-    kind = RESOURCES.get(number, f"resource type {number}")
+    kind = RESOURCE_NAMES.get(number, f"resource type {number}")
     return f"{kind} {data['resourceName'] or '(default)'}"
 
 

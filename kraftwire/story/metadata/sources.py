@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kraftwire.client.metadata_log import Position, QuorumReader
 from kraftwire.decode.api.logs import batches
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import parse_file_name, parse_folder_name
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.story.metadata.log_state import LogState, Snapshot, replay

@@ -14,6 +14,7 @@ from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.protocol.config_resources import RESOURCE_NAMES, TOPIC_RESOURCE
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch, read_batches
@@ -33,14 +34,6 @@ RAFT_TOPIC_COUNT_MAX = 200_000
 _NAMES_MAX = 8 * 1024 * 1024
 _SETTINGS_MAX = _QUOTED_MAX = 1024 * 1024
 
-_TOPIC_RESOURCE = 2
-RESOURCES = {
-    _TOPIC_RESOURCE: "topic",
-    4: "broker",
-    8: "broker logger",
-    16: "client metrics",
-    32: "group",
-}
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 # BrokerRegistrationChange: -1 and 1 for the two directions, 0 for no change.
 _FENCED = {-1: "is unfenced", 1: "is fenced"}
@@ -125,7 +118,7 @@ def highlight(
 def _config(
     record: Any, time: float, topics: Topics, *, show_secrets: bool
 ) -> tuple[str, str, str] | None:
-    resource = RESOURCES.get(record.resource_type, f"resource type {record.resource_type}")
+    resource = RESOURCE_NAMES.get(record.resource_type, f"resource type {record.resource_type}")
     subject = f"{resource} {record.resource_name or '(default)'}"
     if record.value is None:
         return "config", subject, f"{record.name} is reset"
@@ -134,7 +127,7 @@ def _config(
     )
     value = REDACTED if is_secret and not show_secrets else record.value
     text = f"{record.name}={value}"
-    is_topic = record.resource_type == _TOPIC_RESOURCE
+    is_topic = record.resource_type == TOPIC_RESOURCE
     if is_topic and topics.take_config(record.resource_name, text, time):
         return None
     return "config", subject, text

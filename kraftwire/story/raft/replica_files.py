@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.story.raft.coverage import Coverage, Extent
 from kraftwire.story.raft.model import (

@@ -19,13 +19,13 @@ from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import listed
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.messages import Decoded
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import contradiction_event

@@ -12,7 +12,6 @@ from typing import Any
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.controller.check import Contradiction
-from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import duration_text, with_remarks
@@ -36,6 +35,7 @@ from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.messages.voters_record import VotersRecord
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.events import hole_facts

@@ -22,7 +22,7 @@ from kraftwire.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from tests.bench.siege import changes, connections, forged
 from tests.bench.siege.peer import Socket, again_and_again, exchange, many, request, send
 from tests.bench.siege.target import Target

@@ -25,7 +25,7 @@ from kraftwire.messages.update_raft_voter_request import (
 )
 from kraftwire.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftwire.protocol.envelope import decode_response
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from tests.bench.siege.connections import observe
 from tests.bench.siege.peer import HOST, Socket, again_and_again, exchange, many, request
 from tests.bench.siege.target import Target

@@ -32,7 +32,7 @@ from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateF
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.message import Message
 from tests.bench.siege.peer import Socket, ask, exchange, opened, request
 

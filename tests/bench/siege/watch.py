@@ -14,7 +14,7 @@ from kraftwire.messages.describe_quorum_request import (
     TopicData,
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from tests.bench.siege.peer import ask
 from tests.support.node_process import NodeProcess
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.headers import decode_request_header
-from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.testing import Quorum
 from tests.interop.clients.builds import go_command, go_missing, node_command, node_missing
 from tests.support.java import JVM_OPTIONS, compiled_classes
@@ -168,7 +168,7 @@ def _negotiated(captures: Iterable[Path], ports: set[int], since_ns: int) -> Ste
             header, _ = decode_request_header(frame.data)
             versions = used.setdefault(header.request_api_key, set())
             versions.add(header.request_api_version)
-    if API_VERSIONS_KEY not in used or len(used) < 2:
+    if ApiKey.API_VERSIONS not in used or len(used) < 2:
         return Step(False, "no versions were negotiated")
     text = ", ".join(
         f"{messages.API_NAMES[key]} {'/'.join(map(str, sorted(versions)))}"

@@ -20,7 +20,7 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
 from tests.support.fake_node import (

@@ -10,7 +10,6 @@ from kraftwire.controller import configs as configs_module
 from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
 from kraftwire.controller.directories import assign_replicas
 from kraftwire.controller.features import check_updates, feature_records
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.partition_changes import RECOVERING, Target, change_partition
 from kraftwire.controller.producer_ids import allocate_producer_ids
 from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
@@ -31,6 +30,7 @@ from kraftwire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
 from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.controlled_cluster import ControlledCluster, changes
 

@@ -14,7 +14,6 @@ from kraftwire.controller import brokers
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS
 from kraftwire.controller.configs import alter_configs_incrementally
 from kraftwire.controller.directories import assign_replicas
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.reassignment import alter_reassignments
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.topic_configs import Origin
@@ -33,6 +32,7 @@ from kraftwire.messages.create_partitions_request import (
 )
 from kraftwire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 from tests.support.controlled_cluster import ControlledCluster, changes

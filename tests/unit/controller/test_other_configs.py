@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.controller.configs import (
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    LOGGER_RESOURCE,
-    alter_configs,
-    alter_configs_incrementally,
-)
+from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
 from kraftwire.controller.described_configs import describe
 from kraftwire.controller.group_configs import (
     GROUP_SETTINGS,
     INTERNAL_GROUP_KEYS,
     group_setting_errors,
 )
-from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.step import config_record
 from kraftwire.controller.topic_configs import Origin
 from kraftwire.errors import ApiError
 from kraftwire.messages import alter_configs_request as whole
 from kraftwire.messages import incremental_alter_configs_request as single
+from kraftwire.protocol.config_resources import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.kafka_keys import kafka_keys
 from tests.support.controlled_cluster import ControlledCluster

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from kraftwire.controller.image import BROKER_RESOURCE
 from kraftwire.controller.placement import place
 from kraftwire.controller.step import config_record
 from kraftwire.controller.topics import (
@@ -33,6 +32,7 @@ from kraftwire.messages.create_topics_request import (
 )
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.controlled_cluster import ControlledCluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli import main as cli
-from kraftwire.controller.image import BROKER_RESOURCE, DECOY_SECRET_CONFIG
+from kraftwire.controller.image import DECOY_SECRET_CONFIG
 from kraftwire.controller.step import config_record
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
@@ -23,6 +23,7 @@ from kraftwire.messages.user_scram_credential_record import UserScramCredentialR
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.directories import directories_of
 from kraftwire.node.scram_quorum import users_before_leader
+from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.replica.storage import Storage
 from kraftwire.security.decoys import credential_of

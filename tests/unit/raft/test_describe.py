@@ -15,8 +15,9 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft.accumulator import Accumulator
-from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
+from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.describe import handle_describe_quorum
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived

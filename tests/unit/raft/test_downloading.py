@@ -8,8 +8,8 @@ import pytest
 
 from kraftwire.messages.fetch_response import NodeEndpoint
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
-from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.raft.downloading import PART_BYTES_PER_MS_MIN
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.plain import data_batch

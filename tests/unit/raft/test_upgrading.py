@@ -11,9 +11,9 @@ from kraftwire.messages.describe_quorum_request import (
     PartitionData,
     TopicData,
 )
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
-from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone

@@ -12,7 +12,7 @@ from kraftwire.messages.describe_quorum_request import (
     TopicData,
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft.state import CLOCK_LEAD_MAX_MS
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.plain import data_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.decode.body.context import METADATA_TOPIC
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
 from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
 from kraftwire.spark.stages.keys import span, topic_key, with_response_time

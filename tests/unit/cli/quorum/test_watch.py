@@ -20,7 +20,7 @@ from kraftwire.messages.fetch_response import (
     SnapshotId,
 )
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.fake_node import (
     DESCRIBE_CLUSTER,

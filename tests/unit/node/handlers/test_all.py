@@ -17,7 +17,7 @@ from kraftwire.node.handlers.versions import (
     RAFT_APIS,
     offered,
 )
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message, Struct
 from tests.support.node_stub import StubNode

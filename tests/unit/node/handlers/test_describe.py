@@ -26,7 +26,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.config_security import ListenerSecurity, NodeSecurity
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.security.settings import Properties, SecuritySettings
 from tests.support.node_stub import (

@@ -34,7 +34,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.handlers import cluster_changes
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message
 from tests.support.node_stub import StubNode, active_node, answer_of, deciding, request_of

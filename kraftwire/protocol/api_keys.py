@@ -1,0 +1,42 @@
+"""The numbers of APIs that the code names. `kraftwire.messages` has the names of all."""
+
+from __future__ import annotations
+
+
+class ApiKey:
+    """API keys, as plain integers: they are compared with those of every frame."""
+
+    PRODUCE = 0
+    FETCH = 1
+    METADATA = 3
+    CONTROLLED_SHUTDOWN = 7
+    OFFSET_COMMIT = 8
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    SASL_AUTHENTICATE = 36
+    VOTE = 52
+    BEGIN_QUORUM_EPOCH = 53
+    END_QUORUM_EPOCH = 54
+    DESCRIBE_QUORUM = 55
+    UPDATE_FEATURES = 57
+    ENVELOPE = 58
+    FETCH_SNAPSHOT = 59
+    DESCRIBE_CLUSTER = 60
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONTROLLER_REGISTRATION = 70
+    DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_FETCH = 78
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    UPDATE_RAFT_VOTER = 82
+    STREAMS_GROUP_HEARTBEAT = 88
