@@ -22,7 +22,7 @@ from kraftwire.capture.connections.connection import (
 )
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.translations import Translations
-from kraftwire.capture.framing.frames import Ending, Frame, FrameBudget, FrameQueue, Request
+from kraftwire.capture.framing.frames import Ending, FrameBudget, FrameQueue, RawFrame, Request
 from kraftwire.capture.framing.health import ByteCounts, Health
 from kraftwire.capture.framing.reader import FrameReader
 from kraftwire.capture.framing.requests import RequestReader
@@ -64,7 +64,7 @@ _ACK = 16
 
 # The classes whose attributes the engine uses, in the order of `kraftwire/engine/in_order.h`.
 _CLASSES = (
-    Flow, FrameReader, RequestReader, ResponseReader, Request, Frame, FrameQueue, FrameBudget,
+    Flow, FrameReader, RequestReader, ResponseReader, Request, RawFrame, FrameQueue, FrameBudget,
     KafkaConnection, ByteCounts,
 )  # fmt: skip
 
@@ -158,10 +158,10 @@ class Capture:
         self._order = TimeOrder(source, self.health, is_sorting=is_sorting)
         return self._order
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[RawFrame]:
         return chain.from_iterable(self.lists())
 
-    def lists(self) -> Iterator[list[Frame]]:
+    def lists(self) -> Iterator[list[RawFrame]]:
         """Yield the same frames, some at a time: none waits for bytes that are not read yet.
 
         The lists are never empty. To take one step for all frames of a list, then the next step,
@@ -175,7 +175,7 @@ class Capture:
         if not self._is_last:
             self._frame_queue.on_ending = None
 
-    def _complete(self) -> Iterator[list[Frame]]:
+    def _complete(self) -> Iterator[list[RawFrame]]:
         """The frames that are complete before the capture ends."""
         out, take = self._frame_queue.frames, self._frame_queue.take
         payload = 0

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kraftwire.capture.packets.series import in_time_order
     from kraftwire.capture.packets.source import CaptureInput
     from kraftwire.decode.api.captures import Exchange, Frames
-    from kraftwire.decode.api.frame import Frame
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
     from kraftwire.decode.body.context import Memory
     from kraftwire.decode.body.findings import Finding
+    from kraftwire.decode.body.frame import Frame
     from kraftwire.decode.filters.options import FilterOptions
     from kraftwire.decode.options import Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
@@ -56,7 +56,7 @@ _HOMES = {
     "Exchange": "kraftwire.decode.api.captures",
     "FilterOptions": "kraftwire.decode.filters.options",
     "Finding": "kraftwire.decode.body.findings",
-    "Frame": "kraftwire.decode.api.frame",
+    "Frame": "kraftwire.decode.body.frame",
     "Frames": "kraftwire.decode.api.captures",
     "Health": "kraftwire.capture.framing.health",
     "KraftwireError": "kraftwire.errors",

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 from crc32c import crc32c
 
 from kraftwire import engine, messages
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import NAME_CHARACTERS_MAX
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.nested import is_plain
 from kraftwire.decode.body.quick import ordinary_schema
 from kraftwire.decode.body.records import FieldBatches, Settings, read_into
@@ -120,11 +120,11 @@ class JsonLines(Sink):
         self._encoder = _Encoder()
         self._short = _OrdinaryLines(settings, _Encoder().encode_whole) if settings else None
 
-    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Write frames that are not decoded yet, if they are ordinary."""
         return map(self._quick, frames, count(number))
 
-    def _quick(self, frame: Frame, number: int) -> bool:
+    def _quick(self, frame: RawFrame, number: int) -> bool:
         line = self._short.line(frame, number) if self._short else None
         if line is None:
             return False
@@ -133,9 +133,9 @@ class JsonLines(Sink):
             self._flush()
         return True
 
-    def frame(self, frame: DecodedFrame) -> None:
+    def frame(self, frame: Frame) -> None:
         """Write a frame."""
-        self._line(frame.to_json())
+        self._line(frame.lazy_json())
 
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
@@ -204,7 +204,7 @@ class _OrdinaryBodies:
         """Return what writes a message, None if nothing does: without the engine, for one."""
         return json_plan(message.facts(), version)
 
-    def text(self, frame: Frame, plan: Any, position: int) -> bytes | None:
+    def text(self, frame: RawFrame, plan: Any, position: int) -> bytes | None:
         """Return the JSON of the body at a position; None if there is any finding in it."""
         written = plan.write(frame.data, position, ELEMENT_FREE_COUNT)
         if written is None or written[1] != frame.size:
@@ -212,7 +212,7 @@ class _OrdinaryBodies:
         body: bytes = written[0]
         return body if written[2] is None else self._filled(frame, body, written[2])
 
-    def _filled(self, frame: Frame, body: bytes, gaps: list[_Gap]) -> bytes | None:
+    def _filled(self, frame: RawFrame, body: bytes, gaps: list[_Gap]) -> bytes | None:
         """Return a body with its batches filled in."""
         pieces: list[bytes] = []
         last = 0
@@ -228,7 +228,7 @@ class _OrdinaryBodies:
             last = at
         return b"".join((*pieces, body[last:]))
 
-    def _heads(self, frame: Frame, start: int, end: int, topic: str | None) -> bytes | None:
+    def _heads(self, frame: RawFrame, start: int, end: int, topic: str | None) -> bytes | None:
         """Return batches whose records are not shown, from their headers; None to read them."""
         detail = self._settings.records.detail
         if detail == "full" or (detail == "summary" and topic and family_of_topic(topic)):
@@ -245,7 +245,7 @@ class _OrdinaryBodies:
         return text if is_sound else None
 
     def _batches(
-        self, frame: Frame, place: tuple[int, int], topic: str | None, rows_left: int
+        self, frame: RawFrame, place: tuple[int, int], topic: str | None, rows_left: int
     ) -> tuple[bytes | None, int]:
         """Return batches as Python reads them, and how many rows of records may still follow."""
         where = RecordsField((), "records", None, "", topic, None)
@@ -274,7 +274,7 @@ class _OrdinaryLines:
         self._texts = _Texts(encode)
         self._clients: dict[bytes | None, str] = {}
 
-    def line(self, frame: Frame, number: int) -> bytes | None:
+    def line(self, frame: RawFrame, number: int) -> bytes | None:
         """The line of a frame, None if it is not ordinary. `number` is that in the run."""
         key = frame.direction, frame.api_key, frame.api_version
         if key not in self._plans:
@@ -300,7 +300,7 @@ class _OrdinaryLines:
         body_plan = self._bodies.plan(schema.message, version)
         return None if body_plan is None else (body_plan, schema.has_tags, messages.API_NAMES[key])
 
-    def _head(self, frame: Frame, number: int, name: str, header: str) -> str:
+    def _head(self, frame: RawFrame, number: int, name: str, header: str) -> str:
         latency = frame.latency_ms
         return (
             f'{{"file":{self._texts[frame.file]},"frame":{number},"time":{frame.time!r},'
@@ -312,7 +312,7 @@ class _OrdinaryLines:
             f'"header":{header},"body":'
         )
 
-    def _header(self, frame: Frame, has_tags: bool) -> tuple[str, int]:
+    def _header(self, frame: RawFrame, has_tags: bool) -> tuple[str, int]:
         """The header's text, empty if it is not ordinary, and where the body begins."""
         data = frame.data
         if frame.direction == "request":

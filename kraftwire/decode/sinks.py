@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
 
@@ -32,10 +32,10 @@ class Sink:
     def begin(self, time_ns: int, /) -> None:
         """Learn the time of the run's first frame, shown or not."""
 
-    def frame(self, frame: DecodedFrame, /) -> None:
+    def frame(self, frame: Frame, /) -> None:
         """Show a frame that passed the filters."""
 
-    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Show ordinary frames before they are decoded; yields for each whether it was shown.
 
         `number` is that of the first of them in the run. Frames that were not shown have to come
@@ -44,7 +44,7 @@ class Sink:
         del frames, number
         return repeat(False)
 
-    def unwanted(self, frame: DecodedFrame, /) -> None:
+    def unwanted(self, frame: Frame, /) -> None:
         """Learn of a frame of the wanted times that did not pass the filters; see `needs_order`."""
 
     def ending(self, ending: Ending, /) -> None:
@@ -70,10 +70,10 @@ class Sink:
 
     # -- several processes: see `inspect.run.parallel` -----------------------------------------
 
-    def relay(self, later: Callable[[Frame, int], DecodedFrame], topics: TopicNames, /) -> None:
+    def relay(self, later: Callable[[RawFrame, int], Frame], topics: TopicNames, /) -> None:
         """Prepare for frames that other processes show; `later` decodes one after its turn."""
 
-    def pass_over(self, frame: Frame, number: int, decoded: DecodedFrame | None, /) -> None:
+    def pass_over(self, frame: RawFrame, number: int, decoded: Frame | None, /) -> None:
         """Register a frame that another process shows, so that later ones look the same.
 
         `decoded` is set for frames that say something about others.

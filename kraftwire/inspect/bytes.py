@@ -13,7 +13,7 @@ from itertools import chain
 from kraftwire.decode.body.bodies import Part
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.findings import json_path
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.payload_view import ByteRange, lazy
 from kraftwire.decode.body.secrets import REDACTED, has_secret_records
@@ -57,13 +57,13 @@ _AT_ONCE_MAX = 64 * 1024
 _SHOWN = bytes(each if 0x20 <= each < 0x7F else ord(".") for each in range(256))
 
 
-def frame_spans(decoded: DecodedFrame, topics: TopicNames) -> Iterator[Span]:
+def frame_spans(decoded: Frame, topics: TopicNames) -> Iterator[Span]:
     """Yield the spans of a frame.
 
     Positions count from the byte after the frame's length, which itself is [-4, 0). Values are
     texts. Secrets are hidden as `decoded.hidden_ranges` says.
     """
-    frame = decoded.frame
+    frame = decoded.raw
     size = Span("size", -_PREFIX_SIZE, 0, str(frame.size))
     if decoded.is_token:
         found: Iterable[Span] = [Span("token", 0, len(frame.data), "")]
@@ -94,7 +94,7 @@ def span_text(span: Span, topics: TopicNames) -> str:
 class _Payload:
     """Divides one payload into spans."""
 
-    def __init__(self, decoded: DecodedFrame, topics: TopicNames) -> None:
+    def __init__(self, decoded: Frame, topics: TopicNames) -> None:
         self._decoded = decoded
         self._topics = topics
         self._payload = decoded.payload
@@ -382,9 +382,9 @@ def _line_path(node: Annotation) -> str:
 class BytesWriter(ExchangeWriter):
     """Writes the bytes of requests and responses, and of lines of files."""
 
-    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+    def frame_lines(self, decoded: Frame) -> Iterator[str]:
         """Yield the lines of the frame, from its length prefix to its last byte."""
-        data = decoded.frame.size.to_bytes(4, "big", signed=True) + decoded.frame.data
+        data = decoded.size.to_bytes(4, "big", signed=True) + decoded.data
         found = frame_spans(decoded, self._topics)
         return self._lines(found, data, -4, "    ")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.api.logs import LogBatch, batches
 from kraftwire.decode.files.kinds import parse_file_name
@@ -97,7 +97,7 @@ class _Direction:
     frames: dict[_Key, bytes] = field(default_factory=dict)
     times: dict[int | None, int] = field(default_factory=dict)
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: RawFrame) -> None:
         """Add the next frame."""
         number = frame.correlation_id
         key: _Key = number

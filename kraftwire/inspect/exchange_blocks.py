@@ -10,9 +10,9 @@ from itertools import chain, islice
 from typing import TextIO
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.records import RecordsForm
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
@@ -53,7 +53,7 @@ class ExchangeWriter(DecodedExchangeSink):
         self._clients: dict[str, str] = {}
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
     ) -> None:
         """Write the block of a request, a response or both."""
         first = request or response
@@ -82,7 +82,7 @@ class ExchangeWriter(DecodedExchangeSink):
         super().finish()
         self._flush()
 
-    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+    def frame_lines(self, decoded: Frame) -> Iterator[str]:
         """Return the lines of a frame that a subclass shows."""
         raise NotImplementedError
 
@@ -92,13 +92,13 @@ class ExchangeWriter(DecodedExchangeSink):
 
     # -- blocks --------------------------------------------------------------------------------
 
-    def _write_decoded(self, decoded: DecodedFrame) -> None:
+    def _write_decoded(self, decoded: Frame) -> None:
         self._put(chain((self._decoded_side(decoded),), self.frame_lines(decoded)))
         if decoded.findings:
             self._put(self._findings(decoded))
 
-    def _head(self, first: DecodedFrame, response: DecodedFrame | None) -> str:
-        frame = first.frame
+    def _head(self, first: Frame, response: Frame | None) -> str:
+        frame = first.raw
         is_token = first.is_token
         parts = []
         if frame.connection:
@@ -106,14 +106,14 @@ class ExchangeWriter(DecodedExchangeSink):
         parts.append("SASL token" if is_token else self._name(frame))
         if frame.correlation_id is not None:
             parts.append(f"correlation {frame.correlation_id}")
-        if response is not None and response.frame.latency_ms is not None:
-            parts.append(f"{response.frame.latency_ms:.3f} ms")
+        if response is not None and response.latency_ms is not None:
+            parts.append(f"{response.latency_ms:.3f} ms")
         if response is None and frame.connection and not is_token:
             parts.append(no_response_text(frame.request))
         text = paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
         return printable_lines([text], is_painted=self._is_coloured)
 
-    def _name(self, frame: Frame) -> str:
+    def _name(self, frame: RawFrame) -> str:
         """Return the name of the API, and its version."""
         key = frame.api_key, frame.api_version
         name = self._names.get(key)
@@ -125,7 +125,7 @@ class ExchangeWriter(DecodedExchangeSink):
             self._names[key] = name
         return name
 
-    def _side(self, frame: Frame, number: int) -> str:
+    def _side(self, frame: RawFrame, number: int) -> str:
         """Return the head of a frame: its direction, size, frame number and client id."""
         text = f"  {frame.direction}: {frame.size:,} bytes, frame {number}"
         request = frame.request
@@ -139,8 +139,8 @@ class ExchangeWriter(DecodedExchangeSink):
             self._clients[request.client_id] = client
         return text + client
 
-    def _decoded_side(self, decoded: DecodedFrame) -> str:
-        text = self._side(decoded.frame, decoded.number)
+    def _decoded_side(self, decoded: Frame) -> str:
+        text = self._side(decoded.raw, decoded.frame)
         if decoded.is_assumed:
             text += f", read as v{decoded.body_version}"
         if codes := decoded.error_codes:
@@ -148,7 +148,7 @@ class ExchangeWriter(DecodedExchangeSink):
             text += "  " + paint(names, RED, is_wanted=self._is_coloured)
         return text
 
-    def _findings(self, decoded: DecodedFrame) -> Iterator[str]:
+    def _findings(self, decoded: Frame) -> Iterator[str]:
         show = not decoded.is_token and not decoded.view.hides_bytes
         for finding in decoded.findings:
             at = "" if finding.offset is None else f" at byte {finding.offset}"

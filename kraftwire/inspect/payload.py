@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.records import FieldBatches
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
@@ -186,7 +186,7 @@ class _Place:
 
 
 def records_of_exchange(
-    request: DecodedFrame | None, response: DecodedFrame | None, is_wanted: TopicTest
+    request: Frame | None, response: Frame | None, is_wanted: TopicTest
 ) -> Iterator[PlacedRecord]:
     """Yield the records of a request and its response, either of which may be missing."""
     for decoded in (request, response):
@@ -208,7 +208,7 @@ def records_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[PlacedReco
         yield from _records([line.json], _Place(topic, partition))
 
 
-def _place(decoded: DecodedFrame, field: FieldBatches, response: DecodedFrame | None) -> _Place:
+def _place(decoded: Frame, field: FieldBatches, response: Frame | None) -> _Place:
     holder = field.where.holder
     partition = getattr(holder, "partition_index", getattr(holder, "index", None))
     api = decoded.api_name or ""
@@ -223,7 +223,7 @@ def _place(decoded: DecodedFrame, field: FieldBatches, response: DecodedFrame | 
 
 
 def _partition_response(
-    field: FieldBatches, partition: int | None, response: DecodedFrame | None
+    field: FieldBatches, partition: int | None, response: Frame | None
 ) -> Any:
     """Return the part of a Produce response about a partition; None if there is none."""
     body: Any = None if response is None else response.body
@@ -438,13 +438,13 @@ class DataWriter(DecodedExchangeSink):
         self._is_live = is_live
         self._is_wanted = is_wanted_topic
 
-    def frame(self, decoded: DecodedFrame) -> None:
+    def frame(self, decoded: Frame) -> None:
         """Take the next frame; bodies without records are not decoded."""
-        if decoded.frame.api_key in _RECORD_APIS:
+        if decoded.api_key in _RECORD_APIS:
             super().frame(decoded)
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
     ) -> None:
         """Write the records of an exchange."""
         self._put(records_of_exchange(request, response, self._is_wanted))

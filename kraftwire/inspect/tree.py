@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, with_remarks
@@ -196,12 +196,12 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
 class TreeWriter(ExchangeWriter):
     """Writes the fields of requests and responses, and the content of files."""
 
-    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+    def frame_lines(self, decoded: Frame) -> Iterator[str]:
         """Yield the lines of the body."""
         if decoded.is_token:
             yield from json_lines("token", decoded.nested["token"], "    ", is_full=self._is_full)
             return
-        body, cls = decoded.body_json, decoded.payload.body_class
+        body, cls = decoded.lazy_body_json, decoded.payload.body_class
         if body is None or cls is None:
             yield "    the body is not decoded"
             return

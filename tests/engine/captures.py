@@ -11,7 +11,7 @@ from typing import Any
 
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from tests.support.captures import golden
 
 __all__ = ["FORMS", "damaged", "same_frames", "same_index"]
@@ -23,8 +23,8 @@ _TCP = 16 + 14 + 20
 _PACKETS = 400
 
 
-def _seen(frame: Frame) -> list[Any]:
-    values = [getattr(frame, name) for name in Frame.__slots__ if name != "request"]
+def _seen(frame: RawFrame) -> list[Any]:
+    values = [getattr(frame, name) for name in RawFrame.__slots__ if name != "request"]
     request = frame.request
     names = () if request is None else type(request).__slots__
     return [type(frame), *values, *[getattr(request, name) for name in names]]

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.jsonl import to_line
@@ -20,15 +20,15 @@ ROUNDS = 1500
 
 
 @cache
-def _frames() -> list[Frame]:
+def _frames() -> list[RawFrame]:
     return [frame for name in GOLDEN for frame in Capture(str(golden(name)))]
 
 
-def _damaged(source: random.Random) -> Frame:
+def _damaged(source: random.Random) -> RawFrame:
     """A frame with changed bytes, and sometimes with missing ones or an impossible version."""
     original = source.choice(_frames())
-    frame = Frame()
-    for name in Frame.__slots__:
+    frame = RawFrame()
+    for name in RawFrame.__slots__:
         setattr(frame, name, getattr(original, name))
     frame.data = mutated(original.data, source)
     frame.size = len(frame.data)
@@ -50,7 +50,7 @@ def test_every_damaged_frame_gives_a_line(seed: int) -> None:
         frame = _damaged(source)
         form = RecordsForm(source.choice(("none", "summary", "full")), source.random() < 0.5)
         decoded = FrameDecoder(Settings(form)).decode(frame)
-        line = json.loads(to_line(decoded.to_json()))
+        line = json.loads(to_line(decoded.lazy_json()))
         assert 0 <= line["remaining"] <= frame.size
         if line["remaining"] and line["header"] is not None:
             assert line["findings"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import SegmentReader
 from kraftwire.capture.packets.pcap import read_packets
@@ -137,7 +137,7 @@ def _cut(direction: _Direction, segment: Segment) -> Iterator[tuple[int, Identit
         direction.starts = [start for start in starts if start >= latest]
 
 
-def frame_identity(frames: Iterable[Frame]) -> Counter[Identity]:
+def frame_identity(frames: Iterable[RawFrame]) -> Counter[Identity]:
     """What was found, in the same form."""
     return Counter(
         (frame.connection, frame.direction, frame.correlation_id or 0, frame.size)

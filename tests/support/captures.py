@@ -14,7 +14,7 @@ import pytest
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
@@ -73,7 +73,7 @@ def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> D
     return Decoded(out.getvalue(), problems, run.totals)
 
 
-def decoded_frames(path: Path, **form: Any) -> list[DecodedFrame]:
+def decoded_frames(path: Path, **form: Any) -> list[Frame]:
     """The frames of a capture in the form that renderers get."""
     decoder = FrameDecoder(Settings(RecordsForm(**form)))
     return [decoder.decode(frame) for frame in Capture(str(path))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import RawFrame, Request
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
@@ -30,7 +30,7 @@ class FrameMaker:
         """Let time pass."""
         self._time_ns += round(seconds * _NS)
 
-    def request(self, body: Message, version: int, client_id: str | None = "tester") -> Frame:
+    def request(self, body: Message, version: int, client_id: str | None = "tester") -> RawFrame:
         """A request."""
         self._correlation_id += 1
         header = RequestHeader(
@@ -44,7 +44,7 @@ class FrameMaker:
         self._asked = request
         return self._frame("request", encode_request(header, body), request)
 
-    def response(self, body: Message, latency_ns: int = _LATENCY_NS) -> Frame:
+    def response(self, body: Message, latency_ns: int = _LATENCY_NS) -> RawFrame:
         """The response to the last request."""
         request = self._asked
         assert request is not None
@@ -56,8 +56,8 @@ class FrameMaker:
         frame.latency_ms = latency_ns / 1_000_000
         return frame
 
-    def _frame(self, direction: str, data: bytes, request: Request) -> Frame:
-        frame = Frame()
+    def _frame(self, direction: str, data: bytes, request: Request) -> RawFrame:
+        frame = RawFrame()
         frame.file = frame.end_file = "made.pcap"
         frame.position, frame.kind = self._position, "rpc"
         self._position += len(data) + _PACKET_HEADERS

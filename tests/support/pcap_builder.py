@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 
 START_NS = 1_700_000_000_000_000_000
 MILLISECOND = 1_000_000
@@ -180,7 +180,7 @@ def pcap_of(segments: Iterable[Segment], *, snap: int = 262144) -> bytes:
     return pcap(((s.time_ns, ethernet(ip_packet(s))) for s in segments), snap=snap)
 
 
-def decode(path: Path, content: bytes) -> tuple[list[Frame], Capture]:
+def decode(path: Path, content: bytes) -> tuple[list[RawFrame], Capture]:
     """Write a capture and decode it."""
     path.write_bytes(content)
     capture = Capture(str(path))
@@ -192,7 +192,7 @@ def decode(path: Path, content: bytes) -> tuple[list[Frame], Capture]:
 
 def decode_segments(
     folder: Path, segments: Iterable[Segment], *, snap: int = 262144
-) -> tuple[list[Frame], Capture]:
+) -> tuple[list[RawFrame], Capture]:
     """Decode a capture of segments over Ethernet."""
     return decode(folder / "segments.pcap", pcap_of(segments, snap=snap))
 

@@ -132,7 +132,7 @@ class Request:
         self.time_ns = -1
 
 
-class Frame:
+class RawFrame:
     """One frame: a request, a response or a bare SASL token.
 
     `data` are the bytes after the length prefix. If some are `missing` (ranges of start
@@ -212,13 +212,13 @@ class Frame:
 
     def __repr__(self) -> str:
         return (
-            f"Frame({self.file} at {self.position}, {self.connection}, {self.direction}, "
+            f"RawFrame({self.file} at {self.position}, {self.connection}, {self.direction}, "
             f"api_key={self.api_key}, api_version={self.api_version}, "
             f"correlation_id={self.correlation_id}, size={self.size})"
         )
 
 
-class PackedFrame(Frame):
+class PackedFrame(RawFrame):
     """A frame that is longer than the compressed capture that it is in."""
 
     __slots__ = ("_input_bytes",)
@@ -295,7 +295,7 @@ class FrameQueue:
         self.offset = 0
         self.health = health
         self.count = 0
-        self.frames: list[Frame] = []
+        self.frames: list[RawFrame] = []
         self.budget = FrameBudget()
         self.keys: KeyLog | None = None
         self.on_ending: Callable[[Ending], None] | None = None
@@ -307,13 +307,13 @@ class FrameQueue:
         self.offset = offset
         self._files.append((offset, file))
 
-    def take(self) -> list[Frame]:
+    def take(self) -> list[RawFrame]:
         """Return the frames so far and forget them; `frames` stays the same list."""
         taken = self.frames[:]
         self.frames.clear()
         return taken
 
-    def place(self, frame: Frame, stamp: Stamp) -> None:
+    def place(self, frame: RawFrame, stamp: Stamp) -> None:
         """Name the files in which a frame that began in an earlier file begins and ends."""
         _, begin, end = stamp
         frame.file, frame.position = self._locate(begin)

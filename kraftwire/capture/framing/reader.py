@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kraftwire.capture.framing.frames import (
     CaptureFinding,
-    Frame,
     PackedFrame,
     Pairing,
+    RawFrame,
     Request,
     note,
     note_conflict,
@@ -352,12 +352,12 @@ class FrameReader:
         size: int,
         stamp: Stamp,
         missing: tuple[tuple[int, int], ...],
-    ) -> Frame:
+    ) -> RawFrame:
         """Return a frame of this direction, with what was noted for it; the caller passes it on."""
         pairing = self.pairing
         frame_queue = pairing.frame_queue
         packed = pairing.budget.packed
-        frame = Frame() if packed is None or size <= packed else PackedFrame(packed)
+        frame = RawFrame() if packed is None or size <= packed else PackedFrame(packed)
         frame.connection = pairing.name
         frame.direction = self.DIRECTION
         if request is None:

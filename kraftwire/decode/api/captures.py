@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.source import CaptureInput
-from kraftwire.decode.api.frame import Frame
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.exchange.exchanges import Facts, exchanges
 from kraftwire.decode.options import Options
 
@@ -22,12 +21,12 @@ class Exchange(Facts):
     @property
     def request(self) -> Frame | None:
         """The request, None if it is not in the capture."""
-        return None if self.request_frame is None else Frame(self.request_frame)
+        return self.request_frame
 
     @property
     def response(self) -> Frame | None:
         """The response, None if it is not in the capture or none was wanted."""
-        return None if self.response_frame is None else Frame(self.response_frame)
+        return self.response_frame
 
 
 class Frames:
@@ -64,8 +63,7 @@ class Frames:
         return self._capture.health
 
     def __iter__(self) -> Iterator[Frame]:
-        passes = self._filter.passes
-        return (Frame(each) for each in self._decoded() if passes(each))
+        return filter(self._filter.passes, self._decoded())
 
     def exchanges(self) -> Iterator[Exchange]:
         """Requests with their responses, in the order in which they are complete.
@@ -76,7 +74,7 @@ class Frames:
             if self._is_wanted(each):
                 yield Exchange(each.request_frame, each.response_frame, each.is_awaited)
 
-    def _decoded(self) -> Iterator[DecodedFrame]:
+    def _decoded(self) -> Iterator[Frame]:
         for number, frame in enumerate(self._capture):
             if not number:
                 self._filter.begin(frame.time_ns)

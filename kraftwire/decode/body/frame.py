@@ -1,18 +1,18 @@
 """A frame of a capture with everything that can be known about it.
 
-`FrameDecoder` turns the frames of a run into `DecodedFrame`s; what a frame reveals about later ones
+`FrameDecoder` turns the frames of a run into `Frame`s; what a frame reveals about later ones
 (topic ids, SASL mechanisms, embedded requests) it remembers. Renderers, filters and statistics work
-on `DecodedFrame` alone.
+on `Frame` alone.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Frame
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE, RawFrame
 from kraftwire.decode.body.bodies import Header, Payload, decode_payload
 from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts, needs_learning
 from kraftwire.decode.body.findings import Finding
@@ -30,7 +30,10 @@ from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
+from kraftwire.records.json_form import plain
 from kraftwire.wire.message import Message
+
+M = TypeVar("M", bound=Message)
 
 _TOKEN = "sasl-token"
 # Findings of packets about a response, and those of its payload that replace them, with a position.
@@ -40,43 +43,114 @@ _ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})
 _WORKED_OUT = ("payload", "view", "_quick_body", "topics", "groups", "nested", "findings")
 
 
-class DecodedFrame:
-    """A frame, its header and body, and what follows from them; all computed on first use.
+class Frame:
+    """A request, a response or a bare SASL token: what was captured, and what it means.
 
-    Positions and ranges count from the first byte of `frame.data`. `number` is that of the
-    frame in its run.
+    None stands for what is not known. What needs the frame's bytes decoded is computed on first
+    use. Positions and ranges count from the first byte of `data`; `frame` is the number of the
+    frame in its run, `raw` the frame as it was captured.
     """
 
     def __init__(
-        self, frame: Frame, number: int, settings: Settings, contexts: ResponseContexts
+        self, raw: RawFrame, number: int, settings: Settings, contexts: ResponseContexts
     ) -> None:
-        self.frame = frame
-        self.number = number
+        self.raw = raw
+        self.frame = number
         self.settings = settings
         self._contexts = contexts
         self._context: FrameContext | None = None
 
     @property
+    def file(self) -> str:
+        """The capture's name."""
+        return self.raw.file
+
+    @property
+    def position(self) -> int:
+        """Where the packet begins that holds the frame's first byte, in the unpacked file."""
+        return self.raw.position
+
+    @property
+    def end_position(self) -> int:
+        """Where the packet ends that completed the frame, in the unpacked file."""
+        return self.raw.end_position
+
+    @property
+    def time(self) -> float:
+        """Seconds since the epoch, of the frame's last packet."""
+        return self.raw.time
+
+    @property
+    def time_ns(self) -> int:
+        """Nanoseconds since the epoch."""
+        return self.raw.time_ns
+
+    @property
+    def connection(self) -> str:
+        """Both ends: "client:port-server:port", IPv6 addresses in brackets."""
+        return self.raw.connection
+
+    @property
+    def direction(self) -> str:
+        """``"request"`` or ``"response"``."""
+        return self.raw.direction
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the client sent it."""
+        return self.raw.is_request
+
+    @property
+    def api_key(self) -> int | None:
+        """Key of the API, on a response that of its request."""
+        return self.raw.api_key
+
+    @property
+    def api_version(self) -> int | None:
+        """Version of the API, on a response that of its request."""
+        return self.raw.api_version
+
+    @property
+    def correlation_id(self) -> int | None:
+        """The id that pairs requests and responses."""
+        return self.raw.correlation_id
+
+    @property
+    def size(self) -> int:
+        """The declared size, without the 4 bytes of the length itself. Units: bytes."""
+        return self.raw.size
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Milliseconds from the request's last packet to the response's; None on requests."""
+        return self.raw.latency_ms
+
+    @property
+    def data(self) -> bytes:
+        """The bytes after the length: header and body; zeros stand for missing bytes."""
+        return self.raw.data
+
+    @property
     def is_token(self) -> bool:
         """Whether the frame is a bare SASL token, without header and body."""
-        return self.frame.kind == _TOKEN
+        return self.raw.kind == _TOKEN
 
     @property
     def api_name(self) -> str | None:
-        """Name of the API without Request or Response; None if it is not known."""
-        key = self.frame.api_key
+        """Name of the API, without Request or Response."""
+        key = self.raw.api_key
         return None if key is None else messages.API_NAMES.get(key)
 
     @property
     def client_id(self) -> str | None:
         """The client id of the request, also on its response."""
-        request = self.frame.request
+        request = self.raw.request
         return None if request is None else request.client_id
 
     @lazy
     def payload(self) -> Payload:
         """Header and body as far as they could be decoded. Order: not for a token."""
-        frame = self.frame
+        frame = self.raw
         data = frame.data
         if frame.missing:
             data = data[: frame.missing[0][0]]
@@ -100,18 +174,18 @@ class DecodedFrame:
     def view(self) -> PayloadView:
         """The payload as it is shown. Order: not for a token."""
         context = self._context or FrameContext()
-        return PayloadView(self.payload, self.settings, context, file=self.frame.file)
+        return PayloadView(self.payload, self.settings, context, file=self.raw.file)
 
     def learn(self) -> None:
         """Record what later frames need to know. Order: once, in order of frames."""
-        key, connection = self.frame.api_key, self.frame.connection
+        key, connection = self.raw.api_key, self.raw.connection
         if self.is_token:
             self._context = self._contexts.of_token(
-                connection, self.frame.data if self.frame.is_request else b""
+                connection, self.raw.data if self.raw.is_request else b""
             )
         if not needs_learning(key):
             return
-        if self.frame.is_request:
+        if self.raw.is_request:
             self._context = self._contexts.of_request(connection, self.payload)
             return
         self._context = self._contexts.of_response(connection, self.payload)
@@ -122,7 +196,7 @@ class DecodedFrame:
 
         None for other frames.
         """
-        is_login = self.is_token or self.frame.api_key == ApiKey.SASL_AUTHENTICATE
+        is_login = self.is_token or self.raw.api_key == ApiKey.SASL_AUTHENTICATE
         if self._context is None or not is_login:
             return None
         return self._context.mechanism, self._context.principal
@@ -139,12 +213,17 @@ class DecodedFrame:
 
     @property
     def body(self) -> Message | None:
-        """The body, None if it could not be decoded as a whole."""
+        """The body, None if it could not be decoded as a whole; `isinstance` shows which it is."""
         return None if self.is_token else self.payload.body
+
+    def body_as(self, kind: type[M]) -> M | None:
+        """The body if it is a message of this class."""
+        body = self.body
+        return body if isinstance(body, kind) else None
 
     @lazy
     def _quick_body(self) -> Message | None:
-        return None if "payload" in self.__dict__ else quick_body(self.frame)
+        return None if "payload" in self.__dict__ else quick_body(self.raw)
 
     @property
     def quick_body(self) -> Message | None:
@@ -158,7 +237,7 @@ class DecodedFrame:
         body = self._quick_body
         if body is None:
             return self.error_codes
-        return error_codes(body, self.frame.api_version or 0)
+        return error_codes(body, self.raw.api_version or 0)
 
     @property
     def body_version(self) -> int:
@@ -221,10 +300,10 @@ class DecodedFrame:
 
     def _token_json(self) -> dict[str, Any]:
         show = self.settings.show_secrets
-        mechanism = self._contexts.mechanism(self.frame.connection) or "unknown"
-        data = self.frame.data
+        mechanism = self._contexts.mechanism(self.raw.connection) or "unknown"
+        data = self.raw.data
         parts = sasl_token(
-            mechanism, data, is_request=self.frame.is_request, show_secrets=show
+            mechanism, data, is_request=self.raw.is_request, show_secrets=show
         )
         bytes_shown = b64encode(data).decode() if show or not data else REDACTED
         return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
@@ -232,9 +311,9 @@ class DecodedFrame:
     @lazy
     def findings(self) -> list[Finding]:
         """What was found in the packets, the header, the body and everything inside it."""
-        own = [Finding(*each) for each in self.frame.findings if each[0] not in _ALONE]
+        own = [Finding(*each) for each in self.raw.findings if each[0] not in _ALONE]
         if self.is_token:
-            detail = f"{self.frame.size} bytes of a SASL token without header"
+            detail = f"{self.raw.size} bytes of a SASL token without header"
             return [*own, Finding(_TOKEN, 0, "", detail)]
         return own + self.view.findings if own else self.view.findings
 
@@ -243,7 +322,7 @@ class DecodedFrame:
         """Ranges [start, end) of `frame.data` that hold secrets and must not be shown."""
         if not self.is_token:
             return hidden_ranges(self.view)
-        return [] if self.settings.show_secrets else [(0, len(self.frame.data))]
+        return [] if self.settings.show_secrets else [(0, len(self.raw.data))]
 
     @property
     def secret_paths(self) -> list[str]:
@@ -257,16 +336,27 @@ class DecodedFrame:
 
     @property
     def body_json(self) -> dict[str, Any] | None:
-        """The body in the form of Kafka's converters, with batches and without secrets."""
+        """The body in that form, with record batches, and without secrets unless they are shown."""
+        body: dict[str, Any] | None = plain(self.lazy_body_json)
+        return body
+
+    @property
+    def lazy_body_json(self) -> dict[str, Any] | None:
+        """The same; long lists of records are `RecordRows`, read while they are iterated."""
         return None if self.is_token else self.view.body_json
 
     def to_json(self) -> dict[str, Any]:
-        """The line of ``--format jsonl``."""
-        frame = self.frame
+        """The line of ``kraftwire decode --format jsonl``, all records of long batches included."""
+        line: dict[str, Any] = plain(self.lazy_json())
+        return line
+
+    def lazy_json(self) -> dict[str, Any]:
+        """The same; long lists of records are `RecordRows`, read while they are iterated."""
+        frame = self.raw
         is_token = frame.kind == _TOKEN
         return {
             "file": frame.file,
-            "frame": self.number,
+            "frame": self.frame,
             "time": frame.time if frame.time_ns >= 0 else None,
             "connection": frame.connection or None,
             "direction": frame.direction,
@@ -287,6 +377,12 @@ class DecodedFrame:
         show = not self.is_token and not self.view.hides_bytes
         return [each.to_json(show_bytes=show) for each in self.findings]
 
+    def __repr__(self) -> str:
+        return (
+            f"Frame({self.frame}, {self.connection}, {self.direction}, {self.api_name} "
+            f"v{self.api_version}, correlation_id={self.correlation_id}, size={self.size})"
+        )
+
 
 class FrameDecoder:
     """Decodes the frames of a run, in order.
@@ -301,11 +397,11 @@ class FrameDecoder:
         self._contexts = ResponseContexts(self.memory)
         self._next_number = 0
 
-    def later(self, frame: Frame, number: int) -> DecodedFrame:
+    def later(self, frame: RawFrame, number: int) -> Frame:
         """Return an earlier frame, which must reveal nothing about others."""
-        return DecodedFrame(frame, number, self.settings, self._contexts)
+        return Frame(frame, number, self.settings, self._contexts)
 
-    def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:
+    def decode(self, frame: RawFrame, number: int | None = None) -> Frame:
         """Return the next frame of the run.
 
         `number` is that of the frame in the run, by default one more than the last.
@@ -313,6 +409,6 @@ class FrameDecoder:
         if number is None:
             number = self._next_number
         self._next_number = number + 1
-        decoded = DecodedFrame(frame, number, self.settings, self._contexts)
+        decoded = Frame(frame, number, self.settings, self._contexts)
         decoded.learn()
         return decoded

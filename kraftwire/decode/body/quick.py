@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.context import names_topics, needs_learning
 from kraftwire.decode.body.nested import HAS_NESTED
@@ -55,7 +55,7 @@ _request_schemas: _Schemas = {}
 _response_schemas: _Schemas = {}
 
 
-def quick_body(frame: Frame) -> Message | None:
+def quick_body(frame: RawFrame) -> Message | None:
     """The body of a frame; None if the frame is not ordinary."""
     if frame.findings or frame.missing:
         return None
@@ -65,7 +65,7 @@ def quick_body(frame: Frame) -> Message | None:
     return body if end == frame.size else None
 
 
-def quick_bodies(frames: Sequence[Frame]) -> Iterable[Message | None]:
+def quick_bodies(frames: Sequence[RawFrame]) -> Iterable[Message | None]:
     """The `quick_body` of each frame: all at once, or one at a time if they are large."""
     if sum([frame.size for frame in frames]) >= LIGHT_BYTES:
         return map(quick_body, frames)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.capture.framing.frames import RawFrame
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.protocol.api_keys import ApiKey
@@ -75,12 +75,12 @@ class Facts:
     that is possible, and on first use.
     """
 
-    request_frame: DecodedFrame | None
-    response_frame: DecodedFrame | None
+    request_frame: Frame | None
+    response_frame: Frame | None
     is_awaited: bool = True
 
     @property
-    def first(self) -> DecodedFrame:
+    def first(self) -> Frame:
         """The request, or the response of one that is not in the capture."""
         first = self.request_frame or self.response_frame
         assert first is not None
@@ -89,12 +89,12 @@ class Facts:
     @property
     def connection(self) -> str:
         """Both ends: "client:port-server:port"."""
-        return self.first.frame.connection
+        return self.first.connection
 
     @property
     def api_key(self) -> int | None:
         """Key of the API; None if it is not known."""
-        return self.first.frame.api_key
+        return self.first.api_key
 
     @property
     def api_name(self) -> str | None:
@@ -104,12 +104,12 @@ class Facts:
     @property
     def api_version(self) -> int | None:
         """Version of the request; None if it is not known."""
-        return self.first.frame.api_version
+        return self.first.api_version
 
     @property
     def correlation_id(self) -> int | None:
         """The id that both carry; None for bare SASL tokens."""
-        return self.first.frame.correlation_id
+        return self.first.correlation_id
 
     @property
     def client_id(self) -> str | None:
@@ -129,13 +129,13 @@ class Facts:
     @property
     def is_response_lost(self) -> bool:
         """Whether the server sent the response, and the capture lost it."""
-        request = self.first.frame.request
+        request = self.first.raw.request
         return request is not None and request.lost is not None
 
     @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
-        return None if self.response_frame is None else self.response_frame.frame.latency_ms
+        return None if self.response_frame is None else self.response_frame.latency_ms
 
     @property
     def wait_ms(self) -> float | None:
@@ -160,7 +160,7 @@ class Facts:
         request, response = self.request_body, self.response_body
         if request is None or response is None:
             return None, None
-        request_ms = self.request_frame.frame.time_ns / _NS_PER_MS
+        request_ms = self.request_frame.time_ns / _NS_PER_MS
         wait, is_known = wait_ms(request, response, request_ms=request_ms, latency_ms=latency)
         return wait, latency - wait if is_known else None
 
@@ -180,18 +180,18 @@ class Exchange(Facts):
     """A request with its response."""
 
     @property
-    def request(self) -> DecodedFrame | None:
+    def request(self) -> Frame | None:
         """The request, None if it is not in the capture."""
         return self.request_frame
 
     @property
-    def response(self) -> DecodedFrame | None:
+    def response(self) -> Frame | None:
         """The response, None if it is not in the capture or none was wanted."""
         return self.response_frame
 
 
 def exchanges(
-    frames: Iterable[Frame | DecodedFrame], decoder: FrameDecoder | None = None
+    frames: Iterable[RawFrame | Frame], decoder: FrameDecoder | None = None
 ) -> Iterator[Exchange]:
     """Yield the exchanges of frames, in the order in which they are complete.
 
@@ -203,7 +203,7 @@ def exchanges(
     decode = (decoder or FrameDecoder(Settings())).decode
     pairs = _ExchangeList()
     for frame in frames:
-        pairs.frame(decode(frame) if isinstance(frame, Frame) else frame)
+        pairs.frame(decode(frame) if isinstance(frame, RawFrame) else frame)
         if pairs.found:
             yield from pairs.found
             pairs.found.clear()
@@ -219,6 +219,6 @@ class _ExchangeList(DecodedExchangeSink):
         self.found: list[Exchange] = []
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, is_awaited: bool, /
     ) -> None:
         self.found.append(Exchange(request, response, is_awaited))

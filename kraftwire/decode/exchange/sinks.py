@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, cast
 
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import RawFrame, Request
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.quick import quick_bodies, quick_body
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
@@ -55,9 +55,9 @@ class SkippedRequest:
     `decoded` is set if the frame explains others.
     """
 
-    frame: Frame
+    frame: RawFrame
     number: int
-    decoded: DecodedFrame | None
+    decoded: Frame | None
 
 
 class ExchangeSink(Sink, Generic[T]):
@@ -68,11 +68,11 @@ class ExchangeSink(Sink, Generic[T]):
     """
 
     takes_exchanges = True
-    # Whether ordinary frames are taken by their bodies alone, without a `DecodedFrame`: see
+    # Whether ordinary frames are taken by their bodies alone, without a `Frame`: see
     # `decode.body.quick`.
     reads_quickly: ClassVar[bool] = False
 
-    _later: Callable[[Frame, int], DecodedFrame]
+    _later: Callable[[RawFrame, int], Frame]
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
@@ -81,21 +81,21 @@ class ExchangeSink(Sink, Generic[T]):
         # The bytes of skipped requests.
         self._skipped_bytes = 0
 
-    def frame(self, decoded: DecodedFrame) -> None:
+    def frame(self, decoded: Frame) -> None:
         """Take the next frame."""
-        self.take(decoded.frame, decoded.body, decoded)
+        self.take(decoded.raw, decoded.body, decoded)
 
-    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Take frames one by one, if they are ordinary; their bodies are read together."""
         return self._quickly(frames) if self.reads_quickly else super().quickly(frames, number)
 
-    def _quickly(self, frames: Sequence[Frame]) -> Iterator[bool]:
+    def _quickly(self, frames: Sequence[RawFrame]) -> Iterator[bool]:
         for frame, body in zip(frames, quick_bodies(frames), strict=True):
             if body is not None:
                 self.take(frame, body, None)
             yield body is not None
 
-    def take(self, frame: Frame, body: Message | None, decoded: DecodedFrame | None) -> None:
+    def take(self, frame: RawFrame, body: Message | None, decoded: Frame | None) -> None:
         """Take the next frame and its body; `decoded` is None where the body was read quickly."""
         request = frame.request
         if frame.direction == "request":
@@ -116,7 +116,7 @@ class ExchangeSink(Sink, Generic[T]):
                 found = self._decoded(found)
         self.take_response(cast("T | None", found), frame, body, decoded)
 
-    def _keep(self, frame: Frame, request: Request, kept: T) -> None:
+    def _keep(self, frame: RawFrame, request: Request, kept: T) -> None:
         weight = self.weight(frame, kept) if self._is_weighed else 1
         self._pending.add(frame.connection, request, kept, weight)
         if self._pending.has_skipped:
@@ -131,12 +131,12 @@ class ExchangeSink(Sink, Generic[T]):
         for each in self._pending.drain():
             self.take_unanswered(self._decoded(each), True)
 
-    def weight(self, frame: Frame, _kept: T | None, /) -> int:
+    def weight(self, frame: RawFrame, _kept: T | None, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""
         return frame.size + _OBJECT_BYTES
 
     def keep_request(
-        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
+        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
     ) -> T | None:
         """Take a request; returns what is kept of it, None if its response is not awaited."""
         raise NotImplementedError
@@ -144,9 +144,9 @@ class ExchangeSink(Sink, Generic[T]):
     def take_response(
         self,
         request: T | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
-        decoded: DecodedFrame | None,
+        decoded: Frame | None,
         /,
     ) -> None:
         """Take a response with what was kept of its request, None if that is not known."""
@@ -161,12 +161,12 @@ class ExchangeSink(Sink, Generic[T]):
 
     # -- several processes: see `inspect.run.parallel` -----------------------------------------
 
-    def relay(self, later: Callable[[Frame, int], DecodedFrame], topics: TopicNames) -> None:
+    def relay(self, later: Callable[[RawFrame, int], Frame], topics: TopicNames) -> None:
         """Prepare for frames that other processes show; `later` decodes one after its turn."""
         self._later = later
         topics.before_change = self.decode_skipped
 
-    def pass_over(self, frame: Frame, number: int, decoded: DecodedFrame | None, /) -> None:
+    def pass_over(self, frame: RawFrame, number: int, decoded: Frame | None, /) -> None:
         """Register a frame that another process shows."""
         request = frame.request
         if frame.direction == "request":
@@ -234,7 +234,7 @@ class ExchangeSink(Sink, Generic[T]):
         """
         return -1
 
-    def note_connection(self, _frame: Frame, /) -> None:
+    def note_connection(self, _frame: RawFrame, /) -> None:
         """Remember what the texts of later frames depend on."""
 
     def note_shown(self, _time_ns: int, /) -> None:
@@ -248,29 +248,29 @@ class DecodedCache:
     """Bounds the objects of decoded requests that wait, by an estimate of their memory."""
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[DecodedFrame, int]] = {}
+        self._held: dict[int, tuple[Frame, int]] = {}
         self._bytes = 0
 
-    def hold(self, decoded: DecodedFrame) -> None:
+    def hold(self, decoded: Frame) -> None:
         """Add a request; the oldest keep only their bytes if there are too many objects."""
-        size = decoded.frame.size * _OBJECTS_RATIO
-        self._held[decoded.number] = decoded, size
+        size = decoded.size * _OBJECTS_RATIO
+        self._held[decoded.frame] = decoded, size
         self._bytes += size
         while self._bytes > _OBJECTS_BYTES_MAX:
             self._remove(next(iter(self._held))).release_objects()
 
-    def release(self, decoded: DecodedFrame) -> None:
+    def release(self, decoded: Frame) -> None:
         """Remove a request that is about to be shown; its objects stay."""
-        if decoded.number in self._held:
-            self._remove(decoded.number)
+        if decoded.frame in self._held:
+            self._remove(decoded.frame)
 
-    def _remove(self, number: int) -> DecodedFrame:
+    def _remove(self, number: int) -> Frame:
         decoded, size = self._held.pop(number)
         self._bytes -= size
         return decoded
 
 
-class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
+class DecodedExchangeSink(ExchangeSink[Frame]):
     """Reports exchanges of decoded frames; requests are kept whole until their responses come."""
 
     def __init__(self) -> None:
@@ -278,7 +278,7 @@ class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
         self._cache = DecodedCache()
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, is_awaited: bool, /
     ) -> None:
         """Take a request, a response or both.
 
@@ -286,13 +286,13 @@ class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
         """
         raise NotImplementedError
 
-    def frame(self, decoded: DecodedFrame) -> None:
+    def frame(self, decoded: Frame) -> None:
         """Take the next frame; its body is decoded on first use."""
-        self.take(decoded.frame, None, decoded)
+        self.take(decoded.raw, None, decoded)
 
     def keep_request(
-        self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
-    ) -> DecodedFrame | None:
+        self, _frame: RawFrame, _body: Message | None, decoded: Frame | None, /
+    ) -> Frame | None:
         """Hold a request back; of older ones only the bytes are kept if there are many."""
         if decoded is not None:
             self._cache.hold(decoded)
@@ -300,10 +300,10 @@ class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
 
     def take_response(
         self,
-        request: DecodedFrame | None,
-        _frame: Frame,
+        request: Frame | None,
+        _frame: RawFrame,
         _body: Message | None,
-        decoded: DecodedFrame | None,
+        decoded: Frame | None,
         /,
     ) -> None:
         """Take a response with its request."""
@@ -311,11 +311,11 @@ class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
             self._cache.release(request)
         self.exchange(request, decoded, True)
 
-    def take_unanswered(self, request: DecodedFrame, is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: Frame, is_awaited: bool, /) -> None:
         """Take a request without a response."""
         self._cache.release(request)
         self.exchange(request, None, is_awaited)
 
-    def drop(self, request: DecodedFrame, /) -> None:
+    def drop(self, request: Frame, /) -> None:
         """Forget a request that another process shows."""
         self._cache.release(request)

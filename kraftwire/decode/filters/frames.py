@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from math import inf
 
 from kraftwire import messages
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.filters.values import (
     NEGATIONS,
@@ -29,7 +29,7 @@ _BRACKETS = re.compile(r"\[[^]]*\]")
 _PORT = re.compile(r"[\d?*]+")
 _PORT_MAX = 0xFFFF
 
-Test = Callable[[DecodedFrame], bool]
+Test = Callable[[Frame], bool]
 
 
 class FrameFilter:
@@ -54,17 +54,17 @@ class FrameFilter:
         """Learn the time of the run's first frame, from which relative times count."""
         self._clock.begin(time_ns)
 
-    def passes(self, frame: DecodedFrame) -> bool:
+    def passes(self, frame: Frame) -> bool:
         """Whether a frame is to be shown."""
         return all(test(frame) for test in self._on_frame) and all(
             test(frame) for test in self._on_body
         )
 
-    def is_in_time(self, frame: DecodedFrame) -> bool:
+    def is_in_time(self, frame: Frame) -> bool:
         """Whether the time of a frame is wanted, if nothing else of it is."""
         return all(test(frame) for test in self._on_time)
 
-    def passes_exchange(self, request: DecodedFrame, response: DecodedFrame) -> bool:
+    def passes_exchange(self, request: Frame, response: Frame) -> bool:
         """Whether a request and its response are to be shown together.
 
         What is wanted may be in either of them (the group in the request, the error in the
@@ -87,7 +87,7 @@ class _ExchangeTests:
         # Requests have no error that could be excluded.
         self._in_response = [_error_test(unwanted.error)] if unwanted.error else []
 
-    def pass_on(self, request: DecodedFrame, response: DecodedFrame) -> bool:
+    def pass_on(self, request: Frame, response: Frame) -> bool:
         """Whether all tests let the exchange pass."""
         return (
             all(test(request) or test(response) for test in self._in_either)
@@ -119,9 +119,9 @@ def _frame_tests(options: FilterOptions, clock: Clock) -> list[Test]:
     tests: list[Test] = []
     if options.api:
         wanted, unwanted = split_exclusions(options.api)
-        tests += _numbers(_keys(wanted), _keys(unwanted), lambda f: f.frame.api_key)
+        tests += _numbers(_keys(wanted), _keys(unwanted), lambda f: f.api_key)
     if options.api_version:
-        tests += _ranges(options.api_version, lambda f: f.frame.api_version)
+        tests += _ranges(options.api_version, lambda f: f.api_version)
     if options.client_id:
         tests += _globs(options.client_id, lambda f: [f.client_id or ""])
     if options.connection:
@@ -132,7 +132,7 @@ def _frame_tests(options: FilterOptions, clock: Clock) -> list[Test]:
         least = options.min_latency_ms
         if not 0 <= least < inf:
             raise UsageError(f"{least} is not a number of milliseconds")
-        tests.append(lambda f: f.frame.latency_ms is not None and f.frame.latency_ms >= least)
+        tests.append(lambda f: f.latency_ms is not None and f.latency_ms >= least)
     return tests + _time_tests(options, clock)
 
 
@@ -140,10 +140,10 @@ def _time_tests(options: FilterOptions, clock: Clock) -> list[Test]:
     tests: list[Test] = []
     if options.since is not None:
         first = moment(options.since, clock)
-        tests.append(lambda f: f.frame.time_ns >= first())
+        tests.append(lambda f: f.time_ns >= first())
     if options.until is not None:
         last = moment(options.until, clock)
-        tests.append(lambda f: f.frame.time_ns <= last())
+        tests.append(lambda f: f.time_ns <= last())
     return tests
 
 
@@ -166,7 +166,7 @@ def _topic_tests(options: FilterOptions) -> list[Test]:
     def has_partition(partitions: Iterable[int]) -> bool:
         return any(is_in(each, low_high) for each in partitions)
 
-    def test(frame: DecodedFrame) -> bool:
+    def test(frame: Frame) -> bool:
         for topic in frame.topics:
             name = topic.name or ""
             if wanted and not matches(name, wanted):
@@ -218,8 +218,8 @@ def _error_test(values: tuple[str, ...]) -> Test:
         ):
             _number(text, "an error's name or number, any or none")
 
-    def test(frame: DecodedFrame) -> bool:
-        if frame.frame.is_request:
+    def test(frame: Frame) -> bool:
+        if frame.is_request:
             return False
         codes = frame.error_codes
         if not codes:
@@ -231,9 +231,9 @@ def _error_test(values: tuple[str, ...]) -> Test:
     return test
 
 
-def _connection_names(frame: DecodedFrame) -> list[str]:
+def _connection_names(frame: Frame) -> list[str]:
     """A connection by its whole name, by either end, and by either end's host."""
-    whole = frame.frame.connection
+    whole = frame.connection
     client, _, server = whole.rpartition("-")
     hosts = [end.rpartition(":")[0] for end in (client, server)]
     ports = [":" + end.rpartition(":")[2] for end in (client, server)]
@@ -257,7 +257,7 @@ def _check_connection(text: str) -> None:
             raise UsageError(f"{text!r} has no port from 0 to {_PORT_MAX} after its colon")
 
 
-def _globs(values: tuple[str, ...], names: Callable[[DecodedFrame], list[str]]) -> list[Test]:
+def _globs(values: tuple[str, ...], names: Callable[[Frame], list[str]]) -> list[Test]:
     wanted, unwanted = split_exclusions(values)
     tests: list[Test] = []
     if wanted:
@@ -268,7 +268,7 @@ def _globs(values: tuple[str, ...], names: Callable[[DecodedFrame], list[str]]) 
 
 
 def _numbers(
-    wanted: set[int], unwanted: set[int], number: Callable[[DecodedFrame], int | None]
+    wanted: set[int], unwanted: set[int], number: Callable[[Frame], int | None]
 ) -> list[Test]:
     tests: list[Test] = []
     if wanted:
@@ -279,11 +279,11 @@ def _numbers(
 
 
 def _ranges(
-    values: tuple[str, ...], number: Callable[[DecodedFrame], int | None]
+    values: tuple[str, ...], number: Callable[[Frame], int | None]
 ) -> list[Test]:
     wanted, unwanted = map(as_ranges, split_exclusions(values))
 
-    def has_number(frame: DecodedFrame, ranges: Ranges) -> bool:
+    def has_number(frame: Frame, ranges: Ranges) -> bool:
         found = number(frame)
         return found is not None and is_in(found, ranges)
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import RawFrame, Request
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
@@ -110,7 +110,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         self._flush()
 
     def keep_request(
-        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
+        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
     ) -> _KeptRequest:
         """Return what the line of an exchange needs of its request."""
         findings = "" if decoded is None else self._findings(decoded)
@@ -123,9 +123,9 @@ class LineWriter(ExchangeSink[_KeptRequest]):
     def take_response(
         self,
         request: _KeptRequest | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
-        decoded: DecodedFrame | None,
+        decoded: Frame | None,
         /,
     ) -> None:
         """Write the line of a response and its request."""
@@ -172,7 +172,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         """Return the time of a request. Units: nanoseconds since the epoch."""
         return request[0]
 
-    def note_connection(self, frame: Frame, /) -> None:
+    def note_connection(self, frame: RawFrame, /) -> None:
         """Note a connection; it may widen the column for the lines that follow."""
         if (frame.connection, frame.api_key, frame.api_version) not in self._places:
             self._place(frame)
@@ -217,7 +217,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
     def _head(self) -> str:
         return _head_text(self._width)
 
-    def _place(self, frame: Frame) -> str:
+    def _place(self, frame: RawFrame) -> str:
         """Return the columns connection, API and correlation id."""
         key = frame.connection, frame.api_key, frame.api_version
         text = self._places.get(key)
@@ -250,7 +250,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         """Escape facts next to colours; without colours, the whole output is escaped later."""
         return printable(text) if self._is_coloured else text
 
-    def _request_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+    def _request_text(self, body: Message, decoded: Frame | None) -> str:
         """Return the facts of a request; for an envelope, also those of the request inside."""
         text = request_facts(body.API_KEY, body, self._topics)
         login = None if decoded is None else decoded.login
@@ -261,14 +261,14 @@ class LineWriter(ExchangeSink[_KeptRequest]):
             return text
         return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
 
-    def _response_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+    def _response_text(self, body: Message, decoded: Frame | None) -> str:
         """Return the facts of a response; for an envelope, those of the response inside."""
         inner = None if decoded is None else decoded.view.inner
         if inner is not None and inner.body is not None:
             body = inner.body
         return response_facts(body.API_KEY, body, self._topics)
 
-    def _findings(self, decoded: DecodedFrame) -> str:
+    def _findings(self, decoded: Frame) -> str:
         """Return the ids of findings, in brackets."""
         if not decoded.findings:
             return ""
@@ -334,7 +334,7 @@ class ColumnWriter(LineWriter):
         """Note the time from which relative times count."""
         self._start_ns = time_ns
 
-    def _place(self, frame: Frame) -> str:
+    def _place(self, frame: RawFrame) -> str:
         name = "?"
         if frame.api_key is not None:
             name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")

@@ -20,7 +20,7 @@ from typing import IO, BinaryIO, Literal
 
 from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import RawFrame, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.series import families, recordings
@@ -132,7 +132,7 @@ class RawFrames:
     on_error: Callable[[StorageError], None]
     api: tuple[int, int] | None = None
 
-    def of_hex(self, stream: BinaryIO) -> Iterator[Frame]:
+    def of_hex(self, stream: BinaryIO) -> Iterator[RawFrame]:
         """Frames in hex, with or without their length prefix; blank lines and comments are skipped.
 
         Of the lines that are not hex the first is reported, and how many more there are.
@@ -158,7 +158,7 @@ class RawFrames:
         if bad > 1:
             self._fail(f"{bad - 1:,} more lines are not hexadecimal")
 
-    def of_stream(self, stream: BinaryIO) -> Iterator[Frame]:
+    def of_stream(self, stream: BinaryIO) -> Iterator[RawFrame]:
         """Frames with their length prefixes, one after the other; the last one may be cut off.
 
         Ends at an impossible length, after which no frame can be found.
@@ -181,7 +181,7 @@ class RawFrames:
     def _fail(self, problem: str, position: int | None = None) -> None:
         self.on_error(StorageError(problem, file=self.file, position=position))
 
-    def _cut(self, rest: bytes, position: int) -> Frame:
+    def _cut(self, rest: bytes, position: int) -> RawFrame:
         data = rest[LENGTH_SIZE:]
         size = frame_size(rest) if len(rest) >= LENGTH_SIZE else len(data) + 1
         frame = self._frame(data, size, position=position)
@@ -190,10 +190,10 @@ class RawFrames:
         frame.findings = [(_CUT, len(data), "", "the input ends before the frame does")]
         return frame
 
-    def _frame(self, data: bytes, size: int | None = None, *, position: int = -1) -> Frame:
+    def _frame(self, data: bytes, size: int | None = None, *, position: int = -1) -> RawFrame:
         is_request = self.api is None
         payload = decode_payload(data, is_request=is_request, api=self.api, size=size)
-        frame = Frame()
+        frame = RawFrame()
         frame.file = frame.end_file = self.file
         frame.position = position
         frame.end_position = position if position < 0 else position + LENGTH_SIZE + len(data)
@@ -212,7 +212,7 @@ class RawFrames:
         return frame
 
 
-def _request(frame: Frame, client_id: str | None) -> Request | None:
+def _request(frame: RawFrame, client_id: str | None) -> Request | None:
     if frame.api_key is None or frame.api_version is None or frame.correlation_id is None:
         return None
     return Request(frame.api_key, frame.api_version, frame.correlation_id, client_id)

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from heapq import heappop, heappush, merge
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.packets.series import Span, span_of
 from kraftwire.capture.tls import KeyLog
 
@@ -103,7 +103,7 @@ def _read(path: str, keys: KeyLog | None) -> _Seen:
     return seen
 
 
-def _key(frame: Frame) -> _Key:
+def _key(frame: RawFrame) -> _Key:
     digest = blake2b(frame.data, digest_size=_DIGEST_SIZE)
     digest.update(f"{frame.direction} {frame.connection}".encode())
     return digest.digest()
@@ -166,7 +166,7 @@ class MergedEndings:
 
 def merged(
     captures: Sequence[Capture], clocks: Clocks, endings: MergedEndings | None = None
-) -> Iterator[Frame]:
+) -> Iterator[RawFrame]:
     """The frames of captures by time, those of a connection from one capture only.
 
     `endings` are those of the captures, and are passed on in between.
@@ -181,8 +181,8 @@ def merged(
 
 
 def _moved(
-    frames: Iterable[Frame], at: int, clocks: Clocks
-) -> Iterator[tuple[int, int, int, Frame]]:
+    frames: Iterable[RawFrame], at: int, clocks: Clocks
+) -> Iterator[tuple[int, int, int, RawFrame]]:
     """The frames that a capture shows, with their times by the common clock, to be merged.
 
     A delayed frame does not delay those of other captures.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kraftwire.capture.framing.frames import Ending
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.limits import PENDING_BYTES_MAX
@@ -20,7 +20,7 @@ from kraftwire.decode.sinks import Sink
 # The memory of something that waits besides its bytes.
 _OBJECT_BYTES = 2000
 
-_Show = Callable[[DecodedFrame], None]
+_Show = Callable[[Frame], None]
 
 
 class PendingExchanges(DecodedExchangeSink):
@@ -32,7 +32,7 @@ class PendingExchanges(DecodedExchangeSink):
         self._show = show
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
     ) -> None:
         """Show a request and its response, or one of them alone, if they pass."""
         if _passes(self._filter, request, response):
@@ -45,7 +45,7 @@ class PendingExchanges(DecodedExchangeSink):
 class _Place:
     """A frame, or the end of a connection, in its place; `is_shown` is None until decided."""
 
-    what: DecodedFrame | Ending
+    what: Frame | Ending
     size: int
     is_shown: bool | None = None
 
@@ -65,10 +65,10 @@ class PendingInOrder(DecodedExchangeSink):
         self._undecided: dict[int, _Place] = {}
         self._bytes = 0
 
-    def frame(self, decoded: DecodedFrame) -> None:
+    def frame(self, decoded: Frame) -> None:
         """Take the next frame."""
-        place = _Place(decoded, decoded.frame.size + _OBJECT_BYTES)
-        self._undecided[decoded.number] = place
+        place = _Place(decoded, decoded.size + _OBJECT_BYTES)
+        self._undecided[decoded.frame] = place
         self._append(place)
         super().frame(decoded)
         self._release()
@@ -82,12 +82,12 @@ class PendingInOrder(DecodedExchangeSink):
         self._release()
 
     def exchange(
-        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
+        self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
     ) -> None:
         """Decide about a request and its response, or one of them alone."""
         is_shown = _passes(self._filter, request, response)
         for each in (request, response):
-            place = None if each is None else self._undecided.pop(each.number, None)
+            place = None if each is None else self._undecided.pop(each.frame, None)
             if place is not None:
                 place.is_shown = is_shown
         if request is not None and self._queue and request is not self._queue[0].what:
@@ -115,8 +115,8 @@ class PendingInOrder(DecodedExchangeSink):
 
     def _judge_alone(self, place: _Place) -> None:
         what = place.what
-        if place.is_shown is None and isinstance(what, DecodedFrame):
-            self._undecided.pop(what.number, None)
+        if place.is_shown is None and isinstance(what, Frame):
+            self._undecided.pop(what.frame, None)
             place.is_shown = self._filter.passes(what)
 
     def _pass_on(self, place: _Place) -> None:
@@ -130,7 +130,7 @@ class PendingInOrder(DecodedExchangeSink):
 
 
 def _passes(
-    filter: FrameFilter, request: DecodedFrame | None, response: DecodedFrame | None
+    filter: FrameFilter, request: Frame | None, response: Frame | None
 ) -> bool:
     """Whether a request and its response are wanted together, or one of them alone."""
     if request is not None and response is not None:

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import Memory, needs_learning
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
@@ -89,12 +89,14 @@ class Run:
             raise UsageError(f"{file} is not a capture and holds no requests")
         self.line_filter.ensure_for_files(file)
 
-    def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
+    def frames(
+        self, frames: Iterable[RawFrame], part_read: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """Decode frames and show those that pass the filter; see `lists`."""
         self.lists(((frame,) for frame in frames), part_read)
 
     def lists(
-        self, lists: Iterable[Sequence[Frame]], part_read: Callable[[], float] = lambda: 0.0
+        self, lists: Iterable[Sequence[RawFrame]], part_read: Callable[[], float] = lambda: 0.0
     ) -> None:
         """Decode and show frames that come some at a time, which takes less time.
 
@@ -112,7 +114,7 @@ class Run:
             for frame in frames:
                 self._show_alone(self._decode(frame))
 
-    def _begun(self, lists: Iterable[Sequence[Frame]]) -> Iterable[Sequence[Frame]]:
+    def _begun(self, lists: Iterable[Sequence[RawFrame]]) -> Iterable[Sequence[RawFrame]]:
         """The frames; the time of the run's first one is where relative times count from."""
         if self.totals.frames:
             return lists
@@ -125,11 +127,11 @@ class Run:
         self._sink.begin(time_ns)
         return chain((first,), rest)
 
-    def _show_all(self, lists: Iterable[Sequence[Frame]]) -> None:
+    def _show_all(self, lists: Iterable[Sequence[RawFrame]]) -> None:
         for frames in lists:
             self._show_list(frames)
 
-    def _show_list(self, frames: Sequence[Frame]) -> None:
+    def _show_list(self, frames: Sequence[RawFrame]) -> None:
         totals, decode, quickly = self.totals, self._decoder.decode, self._sink.quickly
         # Not strict: `quickly` yields lazily, when it is the turn of a frame.
         for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
@@ -141,7 +143,7 @@ class Run:
                 self._show(decode(frame, number))
 
     def _show_relayed(
-        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+        self, lists: Iterable[Sequence[RawFrame]], relay: Relay, part_read: Callable[[], float]
     ) -> None:
         """Show some frames; learn from the others, which workers show."""
         try:
@@ -155,7 +157,7 @@ class Run:
         relay.end()
 
     def _show_or_pass_over(
-        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+        self, lists: Iterable[Sequence[RawFrame]], relay: Relay, part_read: Callable[[], float]
     ) -> None:
         totals, passes_all = self.totals, self._filter.passes_all
         is_passing, until = False, relay.begin(totals.frames, part_read)
@@ -174,7 +176,7 @@ class Run:
                     for frame in some:
                         self._show_alone(self._decode(frame))
 
-    def _pass_over(self, frames: Sequence[Frame]) -> None:
+    def _pass_over(self, frames: Sequence[RawFrame]) -> None:
         totals, decode, pass_over = self.totals, self._decoder.decode, self._sink.pass_over
         for frame in frames:
             number = totals.frames
@@ -188,7 +190,7 @@ class Run:
         totals.shown, totals.findings = 0, Counter()
         return counts
 
-    def _show_exchanges(self, frames: Iterable[Frame]) -> None:
+    def _show_exchanges(self, frames: Iterable[RawFrame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
         sink = self._sink
         pending: DecodedExchangeSink = PendingExchanges(self._filter, self._show)
@@ -199,16 +201,16 @@ class Run:
         pending.finish()
         self._in_order = None
 
-    def _decode(self, frame: Frame) -> DecodedFrame:
+    def _decode(self, frame: RawFrame) -> Frame:
         number = self.totals.frames
         self.totals.frames = number + 1
         return self._decoder.decode(frame, number)
 
-    def _show_alone(self, decoded: DecodedFrame) -> None:
+    def _show_alone(self, decoded: Frame) -> None:
         if self._filter.passes(decoded):
             self._show(decoded)
 
-    def _show(self, decoded: DecodedFrame) -> None:
+    def _show(self, decoded: Frame) -> None:
         self.totals.shown += 1
         for finding in decoded.findings:
             self.totals.findings[finding.id] += 1

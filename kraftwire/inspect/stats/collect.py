@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Ending, Frame, Request
+from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import shortened
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.exchange.sinks import ExchangeSink
@@ -521,7 +521,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             found[connection] = Security(tls_version, *login)
         return found
 
-    def _note_login(self, frame: Frame, decoded: DecodedFrame | None) -> None:
+    def _note_login(self, frame: RawFrame, decoded: Frame | None) -> None:
         login = None if decoded is None else decoded.login
         if login is not None:
             note(self._logins, frame.connection, login)
@@ -534,12 +534,12 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         """Count a line of a file."""
         self.logs.add(line)
 
-    def _note_time(self, frame: Frame) -> None:
+    def _note_time(self, frame: RawFrame) -> None:
         if self.first_ns is None or frame.time_ns < self.first_ns:
             self.first_ns = frame.time_ns
         self.last_ns = max(self.last_ns, frame.time_ns)
 
-    def _row(self, frame: Frame) -> ExchangeCounts:
+    def _row(self, frame: RawFrame) -> ExchangeCounts:
         client_id = frame.request.client_id if frame.request is not None else _UNKNOWN
         key = frame.api_key
         if frame.kind != "rpc":
@@ -550,7 +550,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         return self.exchanges.row(name, version, _NO_CLIENT if client_id is None else client_id)
 
     def keep_request(
-        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
+        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
     ) -> _KeptRequest | None:
         """Count a request; return what its response needs of it."""
         self._note_time(frame)
@@ -605,9 +605,9 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
     def take_response(
         self,
         request: _KeptRequest | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
-        decoded: DecodedFrame | None,
+        decoded: Frame | None,
         /,
     ) -> None:
         """Count a response."""
@@ -629,7 +629,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         self,
         row: ExchangeCounts,
         request: _KeptRequest | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
         codes: Sequence[int],
     ) -> None:
@@ -648,7 +648,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             if wait <= queued and _may_have_waited(request, body):
                 row.unclear.add(latency - wait)
 
-    def _queued_ms(self, request: _KeptRequest | None, frame: Frame) -> float:
+    def _queued_ms(self, request: _KeptRequest | None, frame: RawFrame) -> float:
         """Return how long a request waited for the answer to an earlier one on its connection.
 
         Call it once for each answer, as it also notes the time of this one.

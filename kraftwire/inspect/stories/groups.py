@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import GREEN, RED, YELLOW, count_text, duration_text
@@ -263,7 +263,7 @@ class GroupsWriter(StoryWriter):
         """Pass a response to the story."""
         self.story.on_response(exchange)
 
-    def unwanted(self, decoded: DecodedFrame, /) -> None:
+    def unwanted(self, decoded: Frame, /) -> None:
         """Take the ends of partitions also from frames that are not wanted."""
         if decoded.api_name in ENDS:
             self.frame(decoded)

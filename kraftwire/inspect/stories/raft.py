@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import TimeSpan
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileFinding, FileLine
@@ -494,21 +494,21 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         """Learn what a capture records."""
         self._clusters.recordings.add(health.recorded)
 
-    def frame(self, decoded: DecodedFrame) -> None:
+    def frame(self, decoded: Frame) -> None:
         """Add a frame to the story; bodies of other APIs are not decoded."""
-        frame = decoded.frame
+        frame = decoded.raw
         if frame.api_key is not None and frame.correlation_id is not None:
             body = decoded.body if frame.api_key in QUORUM_APIS else None
             self.take(frame, body, decoded)
 
-    def unwanted(self, decoded: DecodedFrame, /) -> None:
+    def unwanted(self, decoded: Frame, /) -> None:
         """Note that the sender of a frame is alive, though the frame is not wanted."""
-        frame = decoded.frame
+        frame = decoded.raw
         if frame.api_key is not None and frame.correlation_id is not None:
             self._clusters.on_frame(_observed_frame(frame, None))
 
     def keep_request(
-        self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
+        self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
     ) -> _KeptRequest | None:
         """Add a request to the story; return what its response needs of it."""
         observed = _observed_frame(frame, body)
@@ -519,9 +519,9 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
     def take_response(
         self,
         kept: _KeptRequest | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
-        _decoded: DecodedFrame | None,
+        _decoded: Frame | None,
         /,
     ) -> None:
         """Add a response to the story, together with its request."""
@@ -603,7 +603,7 @@ def _is_of_metadata(file: str) -> bool:
     return partition is None or partition.topic == METADATA_TOPIC
 
 
-def _observed_frame(frame: Frame, body: Message | None) -> ObservedFrame:
+def _observed_frame(frame: RawFrame, body: Message | None) -> ObservedFrame:
     return ObservedFrame(
         frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
         frame.correlation_id or 0, facts=frame.request,

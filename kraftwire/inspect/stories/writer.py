@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, TextIO
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.limits import objects_of
 from kraftwire.messages import API_NAMES
@@ -76,7 +76,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
     # -- frames --------------------------------------------------------------------------------
 
     def keep_request(
-        self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
+        self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
     ) -> ObservedExchange | None:
         """Add a request; return it to be kept until its response."""
         exchange = self._observed(frame)
@@ -92,9 +92,9 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
     def take_response(
         self,
         kept: ObservedExchange | None,
-        frame: Frame,
+        frame: RawFrame,
         body: Message | None,
-        _decoded: DecodedFrame | None,
+        _decoded: Frame | None,
         /,
     ) -> None:
         """Add a response."""
@@ -108,7 +108,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         exchange.response_time, exchange.response = frame.time, body
         self.on_response(exchange)
 
-    def weight(self, frame: Frame, kept: ObservedExchange | None, /) -> int:
+    def weight(self, frame: RawFrame, kept: ObservedExchange | None, /) -> int:
         """Return the memory that a request with its body takes. Units: bytes."""
         own = super().weight(frame, kept)
         return own if kept is None or kept.request is None else own + objects_of(kept.request)
@@ -123,7 +123,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         self.write(self._stream)
         self._stream.flush()
 
-    def _observed(self, frame: Frame) -> ObservedExchange | None:
+    def _observed(self, frame: RawFrame) -> ObservedExchange | None:
         self._note_frame(frame)
         name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
         if name not in self.apis and not (name == _ENVELOPE and self.forwarded):
@@ -144,7 +144,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         name, client = API_NAMES[inside.api[0]], inside.client_id or ""
         return replace(exchange, api=name, client_id=client, inner_api=inside.api), inside.body
 
-    def _note_frame(self, frame: Frame) -> None:
+    def _note_frame(self, frame: RawFrame) -> None:
         self.recordings.note_frame(frame.time, frame.connection)
         self.note_time(frame.time)
         first, last = self._frames or (frame.time, frame.time)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secrets import redact
 from kraftwire.errors import WireError
@@ -157,7 +157,7 @@ class FrameBatch:
 
     __slots__ = ("batch", "field", "frame", "is_valid")
 
-    def __init__(self, frame: Frame, field: FieldRecords, batch: Batch, is_valid: bool) -> None:
+    def __init__(self, frame: RawFrame, field: FieldRecords, batch: Batch, is_valid: bool) -> None:
         self.frame = frame
         self.field = field
         self.batch = batch
@@ -175,7 +175,7 @@ class FrameRecord:
 
     __slots__ = ("field", "frame", "record")
 
-    def __init__(self, frame: Frame, field: FieldRecords, record: OwnRecord) -> None:
+    def __init__(self, frame: RawFrame, field: FieldRecords, record: OwnRecord) -> None:
         self.frame = frame
         self.field = field
         self.record = record

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.findings import Finding
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.quick import RECORDS
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
@@ -49,10 +49,10 @@ class Read:
     remaining = 0
     findings: Sequence[Finding] = ()
     show_bytes = True
-    decoded: DecodedFrame | None = None
+    decoded: Frame | None = None
 
     def __init__(
-        self, frame: Frame, body: Any, version: int, fields: Sequence[FieldRecords]
+        self, frame: RawFrame, body: Any, version: int, fields: Sequence[FieldRecords]
     ) -> None:
         self.frame = frame
         self.body = body
@@ -83,7 +83,7 @@ class Explained(Read):
     """A frame that was read by the decoder that explains."""
 
     def __init__(
-        self, frame: Frame, fields: Sequence[FieldRecords], decoded: DecodedFrame
+        self, frame: RawFrame, fields: Sequence[FieldRecords], decoded: Frame
     ) -> None:
         super().__init__(frame, decoded.body, decoded.body_version, fields)
         self.remaining = decoded.remaining
@@ -119,7 +119,7 @@ class Bodies:
         Bodies.__init__(self, decoder.memory)
         self._decoder = decoder
 
-    def read(self, frame: Frame, quick: Any) -> Read:
+    def read(self, frame: RawFrame, quick: Any) -> Read:
         """Read the next frame; `quick` is what `quick_body` returns for it."""
         if quick is not None:
             version = frame.api_version or 0
@@ -128,7 +128,7 @@ class Bodies:
                 return Read(frame, quick, version, found)
         return self._read_slowly(frame)
 
-    def _read_slowly(self, frame: Frame) -> Read:
+    def _read_slowly(self, frame: RawFrame) -> Read:
         is_other = frame.api_key != ApiKey.API_VERSIONS
         if is_other or frame.findings or frame.missing or not frame.request:
             return self._read_anew(frame)
@@ -146,7 +146,7 @@ class Bodies:
             self.greetings[key] = read
         return read
 
-    def _read_anew(self, frame: Frame) -> Read:
+    def _read_anew(self, frame: RawFrame) -> Read:
         decoded = self._decoder.decode(frame)
         body = decoded.body
         fields = self._fields(body, decoded.body_version) if body is not None else ()

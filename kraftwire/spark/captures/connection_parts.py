@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_body
@@ -130,7 +130,7 @@ class _StateReader(ConnectionDecoder):
         self._read_pending()
         return _pickled(self._state)
 
-    def _skip(self, frame: Frame) -> bool:
+    def _skip(self, frame: RawFrame) -> bool:
         """Count a frame of users' records without reading it; returns whether it is one."""
         request = frame.request
         if request is None:
@@ -140,7 +140,7 @@ class _StateReader(ConnectionDecoder):
                 return False
             if request.has_response and self._wants_exchanges:
                 self._wait(frame, request, frame)
-        elif isinstance(self._pending.get(frame.connection, request), Frame):
+        elif isinstance(self._pending.get(frame.connection, request), RawFrame):
             self._pending.take(frame.connection, request)
             self._add_skipped()
         else:
@@ -154,7 +154,7 @@ class _StateReader(ConnectionDecoder):
             if isinstance(each, Read):
                 self._exchange(self._made(each, None))
 
-    def _read(self, frame: Frame) -> Read:
+    def _read(self, frame: RawFrame) -> Read:
         return self._bodies.read(frame, quick_body(frame))
 
     def _read_pending(self) -> None:
@@ -162,10 +162,10 @@ class _StateReader(ConnectionDecoder):
 
         Order: before the state changes from what it was when they arrived.
         """
-        self._pending.replace(lambda kept: self._read(kept) if isinstance(kept, Frame) else kept)
+        self._pending.replace(lambda kept: self._read(kept) if isinstance(kept, RawFrame) else kept)
 
 
-def _is_of_users(frame: Frame) -> bool:
+def _is_of_users(frame: RawFrame) -> bool:
     """Whether a request moves records of users, as most of those that fill a connection do."""
     if frame.api_key == ApiKey.FETCH:
         return METADATA_TOPIC_ID not in frame.data and _METADATA_NAME not in frame.data

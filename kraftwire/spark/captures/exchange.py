@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kraftwire.capture.framing.frames import RESPONSE_LOST, Frame
+from kraftwire.capture.framing.frames import RESPONSE_LOST, RawFrame
 from kraftwire.decode.body.payload_view import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
@@ -46,7 +46,7 @@ class Exchange:
         """`topic_name` returns the name of a topic by name or id."""
         first = request or response
         assert first is not None
-        self.frame: Frame = first.frame
+        self.frame: RawFrame = first.frame
         self.request = request
         self.response = response
         self.request_frame = NO_FRAME if request is None else request.frame

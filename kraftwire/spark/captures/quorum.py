@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
@@ -50,7 +50,7 @@ class Observation(NamedTuple):
     `frame` is the request. Units: nanoseconds since the epoch.
     """
 
-    frame: Frame
+    frame: RawFrame
     time_ns: int
     cluster: str | None
     replica_id: int

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from kraftwire import engine
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
 from kraftwire.errors import StorageError
@@ -96,7 +96,7 @@ class Places:
         self._begins = array("q", begins.tobytes())
         self._shifts = array("q", (starts - begins).tobytes())
 
-    def place(self, frames: Iterable[Frame], *, ends: bool) -> None:
+    def place(self, frames: Iterable[RawFrame], *, ends: bool) -> None:
         """Give frames their positions in the recording, and those of their `ends`."""
         begins, shifts = self._begins, self._shifts
         for frame in frames:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Selection:
         """Whether every frame is selected."""
         return self.since is None and self.until is None and self.apis is None
 
-    def passes(self, frame: Frame) -> bool:
+    def passes(self, frame: RawFrame) -> bool:
         """Whether a frame is selected."""
         if self.apis is not None and frame.api_key not in self.apis:
             return False

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.connection import OpenConnections
-from kraftwire.capture.framing.frames import Ending, Frame, Request
+from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_bodies
@@ -141,7 +141,7 @@ class ConnectionState:
 
     about: Connection
     bodies: Bodies
-    pending: PendingRequests[Read | Frame] = field(
+    pending: PendingRequests[Read | RawFrame] = field(
         default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
     )
     raft: QuorumExchanges = field(default_factory=QuorumExchanges)
@@ -250,7 +250,7 @@ class ConnectionDecoder:
             self._finish(capture)
         yield
 
-    def _take(self, frames: Sequence[Frame]) -> None:
+    def _take(self, frames: Sequence[RawFrame]) -> None:
         """Add frames that are selected, and learn from those that tell about others."""
         passes = self._selection.passes
         if not self._selection.is_all:
@@ -279,7 +279,7 @@ class ConnectionDecoder:
             self._add("bad_input", bad)
         self._recording.share(about.number, about, self._tables.sums)
 
-    def _place(self, frames: Sequence[Frame]) -> None:
+    def _place(self, frames: Sequence[RawFrame]) -> None:
         """Replace positions among the packets by those in the frames' files."""
         if self._places is not None:
             self._places.place(frames, ends=self._wants_ends)
@@ -342,7 +342,7 @@ class ConnectionDecoder:
         else:
             self._wait(frame, request, read)
 
-    def _wait(self, frame: Frame, request: Request, kept: Read | Frame) -> None:
+    def _wait(self, frame: RawFrame, request: Request, kept: Read | RawFrame) -> None:
         """Keep a request until its response comes; a single one is kept whatever its size."""
         weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
         self._pending.add(frame.connection, request, kept, weight)
@@ -353,8 +353,8 @@ class ConnectionDecoder:
         for each in self._pending.skipped():
             self._exchange(self._made(each, None))
 
-    def _made(self, request: Read | Frame | None, response: Read | None) -> Exchange:
-        assert not isinstance(request, Frame), "requests of rows were read when they came"
+    def _made(self, request: Read | RawFrame | None, response: Read | None) -> Exchange:
+        assert not isinstance(request, RawFrame), "requests of rows were read when they came"
         return Exchange(request, response, self._bodies.topic_name)
 
     def _exchange(self, exchange: Exchange) -> None:

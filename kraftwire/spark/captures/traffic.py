@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.bodies import Read
@@ -25,7 +25,7 @@ class PartitionTraffic(NamedTuple):
     `frame` is the request. Units: bytes for `size`, that of batches.
     """
 
-    frame: Frame
+    frame: RawFrame
     kind: str
     topic: str | None
     topic_id: str | None

@@ -113,7 +113,7 @@ def test_batches_and_errors_are_those_of_the_bodies(name: str) -> None:
         for b in tables["batches"]
     ]
     assert sorted(found) == sorted(wanted)
-    codes = [code for frame in frames if not frame.frame.is_request for code in frame.error_codes]
+    codes = [code for frame in frames if not frame.is_request for code in frame.error_codes]
     assert sorted(code for e in tables["exchanges"] for code in e["error_codes"]) == sorted(codes)
 
 

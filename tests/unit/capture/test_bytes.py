@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, ROOT, golden, shared
 from tests.support.pcap_builder import Session, pcap_of, request, response
@@ -58,7 +58,7 @@ def _payload_size(data: bytes, packet: int, end: int) -> int:
     return max(0, min(ip + total, end) - begin)
 
 
-def _check_sums(capture: Capture, frames: list[Frame], data: bytes) -> None:
+def _check_sums(capture: Capture, frames: list[RawFrame], data: bytes) -> None:
     counts = capture.health.bytes
     assert counts.file == len(data)
     assert counts.unaccounted == 0

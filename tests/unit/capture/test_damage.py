@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from tests.support.capture_damage import (
     Identity,
     damage,
@@ -31,7 +31,7 @@ LARGE = {
 FOUND_MIN = 0.99
 
 
-def _check(frames: list[Frame], truth: list[tuple[int, Identity]], start_ns: int) -> float:
+def _check(frames: list[RawFrame], truth: list[tuple[int, Identity]], start_ns: int) -> float:
     """The share of frames that were found; fails if any was invented."""
     found = frame_identity(frames)
     invented = found - Counter(identity for _, identity in truth)

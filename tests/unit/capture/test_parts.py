@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from tests.support.busy_connection import busy_connection
 from tests.support.capture_damage import damage, segments_of
 from tests.support.captures import golden
@@ -29,7 +29,7 @@ def _packets(content: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _told(frames: Iterable[Frame]) -> list[object]:
+def _told(frames: Iterable[RawFrame]) -> list[object]:
     return [
         (
             f.connection, f.direction, f.position, f.end_position, f.time_ns, f.api_key,

@@ -16,7 +16,7 @@ import cramjam
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import WINDOW_BYTES_FREE
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
@@ -226,7 +226,7 @@ def test_several_compressed_members_are_one_capture(tmp_path: Path) -> None:
     assert len(frames) == 2
 
 
-def _next_direction(capture: Iterator[Frame], writer: RawIOBase) -> str:
+def _next_direction(capture: Iterator[RawFrame], writer: RawIOBase) -> str:
     """The direction of the next frame; fails if the frame waits for more than was written."""
     with ThreadPoolExecutor(1) as other:
         frame = other.submit(next, capture)

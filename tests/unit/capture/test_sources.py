@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.packets.series import in_time_order
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.errors import StorageError, UsageError
@@ -26,7 +26,7 @@ PLAIN = lzma.decompress(PACKED)
 _HEAD = 24
 
 
-def _seen(frames: Iterable[Frame]) -> list[tuple[object, ...]]:
+def _seen(frames: Iterable[RawFrame]) -> list[tuple[object, ...]]:
     return [(f.connection, f.direction, f.time_ns, f.size, f.data, f.latency_ms) for f in frames]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.tcp import Flow
 from tests.support.pcap_builder import (
@@ -31,7 +31,7 @@ def _exchanges(session: Session, count: int, *, size: int = 3000, first: int = 1
     return session
 
 
-def _shown(frames: list[Frame]) -> list[tuple[str, int | None, int, bytes]]:
+def _shown(frames: list[RawFrame]) -> list[tuple[str, int | None, int, bytes]]:
     return [(f.direction, f.correlation_id, f.size, f.data) for f in frames]
 
 

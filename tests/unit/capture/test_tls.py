@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.tls import SUITES, KeyLog, Opener, read_hello
 from kraftwire.errors import StorageError
 from kraftwire.inspect.run.totals import Totals, summary
@@ -45,7 +45,7 @@ def _talk(folder: Path, cipher: str | None) -> TlsSession:
     return talk
 
 
-def _frames(segments: list[Segment], keys: KeyLog | None) -> tuple[list[Frame], Capture]:
+def _frames(segments: list[Segment], keys: KeyLog | None) -> tuple[list[RawFrame], Capture]:
     capture = Capture([pcap_of(segments)], keys=keys)
     return list(capture), capture
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.exchanges import Exchange, exchanges
 from kraftwire.messages.fetch_request import FetchRequest
@@ -21,27 +21,27 @@ def test_exchanges_hold_every_frame_once(name: str) -> None:
     """A count of exchanges must not count a frame twice, or miss one."""
     frames = list(Capture(golden(name)))
     found = list(exchanges(frames))
-    held = [side.frame for each in found for side in (each.request, each.response) if side]
+    held = [side.raw for each in found for side in (each.request, each.response) if side]
     assert sorted(map(id, held)) == sorted(map(id, frames))
     for each in found:
         if each.request is not None and each.response is not None:
-            assert each.request.frame.request is each.response.frame.request
-            assert each.latency_ms == each.response.frame.latency_ms
-            span = each.response.frame.time_ns - each.request.frame.time_ns
+            assert each.request.raw.request is each.response.raw.request
+            assert each.latency_ms == each.response.latency_ms
+            span = each.response.time_ns - each.request.time_ns
             assert each.latency_ms == span / 1e6
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_short_way_gives_the_same_as_the_long_one(name: str) -> None:
     """Errors and bodies do not depend on how they were read."""
-    decoded = {id(each.frame): each for each in decoded_frames(golden(name))}
-    by_place = {(d.frame.connection, d.frame.direction, d.frame.position, d.frame.correlation_id): d
+    decoded = {id(each.raw): each for each in decoded_frames(golden(name))}
+    by_place = {(d.connection, d.direction, d.position, d.correlation_id): d
                 for d in decoded.values()}
     for exchange in exchanges(Capture(golden(name))):
         for side in (exchange.request, exchange.response):
             if side is None:
                 continue
-            f = side.frame
+            f = side.raw
             other = by_place[f.connection, f.direction, f.position, f.correlation_id]
             assert side.quick_body == other.body
             if not f.is_request:
@@ -49,7 +49,7 @@ def test_the_short_way_gives_the_same_as_the_long_one(name: str) -> None:
                 assert exchange.error_names == other.error_names
 
 
-def _decoded(*frames: object) -> list[DecodedFrame]:
+def _decoded(*frames: object) -> list[Frame]:
     decoder = FrameDecoder(Settings())
     return [decoder.decode(frame) for frame in frames]  # type: ignore[arg-type]
 
@@ -62,7 +62,7 @@ def test_a_request_before_an_answered_one_stays_alone() -> None:
     answered = maker.response(VoteResponse())
     late = maker.request(VoteRequest(), 2)
     found: list[Exchange] = list(exchanges([lost, asked, answered, late]))
-    shown = [(each.request and each.request.frame, each.response and each.response.frame)
+    shown = [(each.request and each.request.raw, each.response and each.response.raw)
              for each in found]
     assert shown == [(lost, None), (asked, answered), (late, None)]
     assert all(each.is_awaited for each in found)
@@ -78,7 +78,7 @@ def test_a_request_that_wants_no_response_is_complete_at_once() -> None:
     frame.request.has_response = False
     (found,) = exchanges([frame])
     assert not found.is_awaited
-    assert found.first.frame is frame
+    assert found.first.raw is frame
 
 
 def test_waiting_and_work_of_a_parked_fetch_are_separate() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.tls import KeyLog
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.inspect.run.totals import Totals, summary
@@ -70,7 +70,7 @@ def test_tokens_that_are_too_deep_or_too_long() -> None:
     assert principal_of("PLAIN", b"\0alice\0" + b"x" * 70_000) is None
 
 
-def decoded(error: int = 0) -> list[DecodedFrame]:
+def decoded(error: int = 0) -> list[Frame]:
     """The frames of a login by PLAIN."""
     maker, decoder = FrameMaker(), FrameDecoder(Settings())
     frames = [

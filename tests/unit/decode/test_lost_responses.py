@@ -48,7 +48,7 @@ def _lost(path: Path) -> list[tuple[int, int] | None]:
     """What is known of the responses that are missing; both engines must know the same."""
     same_frames(path.read_bytes())
     found = [each for each in exchanges(Capture(path)) if each.response is None]
-    return [each.request.frame.request.lost for each in found]  # type: ignore[union-attr]
+    return [each.request.raw.request.lost for each in found]  # type: ignore[union-attr]
 
 
 def test_an_acknowledged_response_was_sent(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -13,11 +13,11 @@ from kraftwire.limits import CONTEXTS_MAX
 from tests.support.captures import golden
 
 
-def _frames() -> list[Frame]:
+def _frames() -> list[RawFrame]:
     return list(Capture(golden("clients")))
 
 
-def _learned(frames: list[Frame], memory: Memory | None = None) -> Memory:
+def _learned(frames: list[RawFrame], memory: Memory | None = None) -> Memory:
     decoder = FrameDecoder(Settings(), memory)
     for frame in frames:
         decoder.decode(frame)
@@ -41,7 +41,7 @@ def test_parts_know_together_what_the_whole_knows() -> None:
     """Connections that are decoded separately must not differ from a run over all of them."""
     frames = _frames()
     whole = _learned(frames)
-    parts: dict[str, list[Frame]] = {}
+    parts: dict[str, list[RawFrame]] = {}
     for frame in frames:
         parts.setdefault(frame.connection, []).append(frame)
     assert len(parts) > 1

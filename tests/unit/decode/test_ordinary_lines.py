@@ -12,7 +12,7 @@ import pytest
 
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
@@ -34,7 +34,7 @@ class _Counting(JsonLines):
 
     short = 0
 
-    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         for was_short in super().quickly(frames, number):
             self.short += was_short
             yield was_short
@@ -62,7 +62,7 @@ def test_lines_are_the_same_by_either_way(name: str, detail: str) -> None:
     assert name == "sasl" or short[2] > 0.5 * short[1]
 
 
-def _first(name: str, **wanted: object) -> Frame:
+def _first(name: str, **wanted: object) -> RawFrame:
     return next(
         frame
         for frame in Capture(str(golden(name)))
@@ -70,7 +70,7 @@ def _first(name: str, **wanted: object) -> Frame:
     )
 
 
-def _both(frame: Frame) -> tuple[bytes, bool]:
+def _both(frame: RawFrame) -> tuple[bytes, bool]:
     """The line of one frame, equal on both paths, and whether it took the short one."""
     texts = []
     was_short = []
@@ -85,7 +85,7 @@ def _both(frame: Frame) -> tuple[bytes, bool]:
     return texts[0], was_short[0]
 
 
-def _changed(frame: Frame, data: bytes) -> Frame:
+def _changed(frame: RawFrame, data: bytes) -> RawFrame:
     frame.data, frame.size = data, len(data)
     return frame
 

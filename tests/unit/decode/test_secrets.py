@@ -143,13 +143,13 @@ def test_hidden_ranges_cover_the_secrets_in_the_bytes() -> None:
         secrets = _all_secrets(name)
         found = 0
         for frame in decoded_frames(golden(name)):
-            data = bytearray(frame.frame.data)
+            data = bytearray(frame.data)
             for start, end in frame.hidden_ranges:
                 assert 0 <= start < end <= len(data)
                 data[start:end] = b"\0" * (end - start)
                 found += 1
             for secret in secrets:
-                assert secret not in data, (name, frame.frame)
+                assert secret not in data, (name, frame.raw)
         assert found
 
 

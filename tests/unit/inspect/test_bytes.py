@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.tls import KeyLog
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
@@ -24,17 +24,17 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CAPTURES = sorted((GOLDEN / "captures").glob("*.pcap.xz"))
 
 
-def _vote() -> Frame:
+def _vote() -> RawFrame:
     partition = PartitionData(replica_epoch=4, replica_id=3, last_offset=878, pre_vote=True)
     topic = TopicData(topic_name="__cluster_metadata", partitions=[partition])
     return FrameMaker().request(VoteRequest(voter_id=1, topics=[topic]), 2)
 
 
-def _decoded(frame: Frame, *, show_secrets: bool = False) -> DecodedFrame:
+def _decoded(frame: RawFrame, *, show_secrets: bool = False) -> Frame:
     return FrameDecoder(Settings(RecordsForm(show_secrets=show_secrets))).decode(frame)
 
 
-def _spans(frame: DecodedFrame) -> list[Span]:
+def _spans(frame: Frame) -> list[Span]:
     return list(frame_spans(frame, frame.settings.topics))
 
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.options import Options
@@ -18,7 +18,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.frames_made import FrameMaker
 
 
-def _heartbeats() -> list[Frame]:
+def _heartbeats() -> list[RawFrame]:
     """Two groups, an error each, and a request without response."""
     maker = FrameMaker()
     frames = []

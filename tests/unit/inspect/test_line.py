@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -33,7 +33,7 @@ _COLUMNS = re.compile(
 )
 
 
-def _lines(frames: list[Frame], *, is_quick: bool = False) -> list[str]:
+def _lines(frames: list[RawFrame], *, is_quick: bool = False) -> list[str]:
     stream, settings = io.StringIO(), Settings()
     writer = LineWriter(stream, topics=settings.topics)
     decoder = FrameDecoder(settings)
@@ -44,7 +44,7 @@ def _lines(frames: list[Frame], *, is_quick: bool = False) -> list[str]:
     return [line for line in stream.getvalue().splitlines() if not line.startswith("#")]
 
 
-def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") -> list[Frame]:
+def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") -> list[RawFrame]:
     requested = FetchPartition(partition=3, fetch_offset=42, current_leader_epoch=5)
     returned = PartitionData(
         partition_index=3, high_watermark=50, error_code=error,

@@ -11,7 +11,7 @@ from itertools import repeat
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.jsonl import JsonLines
@@ -47,11 +47,11 @@ _FRAMES_MAX = 1500
 class _FullWriter(LineWriter):
     """Writes lines of frames that were all decoded by the full decoder."""
 
-    def quickly(self, _frames: Sequence[Frame], _number: int = 0, /) -> Iterator[bool]:
+    def quickly(self, _frames: Sequence[RawFrame], _number: int = 0, /) -> Iterator[bool]:
         return repeat(False)
 
 
-def _shown(writer: type[LineWriter], frames: list[Frame]) -> tuple[str, Counter[str]]:
+def _shown(writer: type[LineWriter], frames: list[RawFrame]) -> tuple[str, Counter[str]]:
     stream, memory = io.StringIO(), Memory()
     run = Run(Options(is_brief=True), writer(stream, topics=memory.topics), memory)
     run.lists([frames[at : at + 20] for at in range(0, len(frames), 20)])
@@ -59,13 +59,13 @@ def _shown(writer: type[LineWriter], frames: list[Frame]) -> tuple[str, Counter[
     return stream.getvalue(), run.totals.findings
 
 
-def _compare(frames: list[Frame]) -> Counter[str]:
+def _compare(frames: list[RawFrame]) -> Counter[str]:
     quick, full = _shown(LineWriter, frames), _shown(_FullWriter, frames)
     assert quick == full
     return quick[1]
 
 
-def _found_in_json(frame: Frame, detail: Detail) -> Counter[str]:
+def _found_in_json(frame: RawFrame, detail: Detail) -> Counter[str]:
     options, memory = Options(records=detail), Memory()
     sink = JsonLines(io.BytesIO(), settings=options.settings(memory))
     run = Run(options, sink, memory)
@@ -74,7 +74,7 @@ def _found_in_json(frame: Frame, detail: Detail) -> Counter[str]:
     return run.totals.findings
 
 
-def _frames(name: str) -> list[Frame]:
+def _frames(name: str) -> list[RawFrame]:
     suffix = "pcapng" if name in ("groups", "kraft_quorum") else "pcap"
     path = golden("quorum").with_name(f"{name}.{suffix}.xz")
     return [frame for _, frame in zip(range(_FRAMES_MAX), Capture(str(path)), strict=False)]
@@ -119,20 +119,20 @@ def test_lines_of_damaged_frames_do_not_depend_on_the_path(
     assert sum(found.values()) > len(frames) // 20
 
 
-def _tagged(maker: FrameMaker) -> Frame:
+def _tagged(maker: FrameMaker) -> RawFrame:
     body = VoteRequest()
     body.unknown_tagged_fields = {77: b"later"}
     return maker.request(body, 2)
 
 
-def _wrong_client_id(maker: FrameMaker) -> Frame:
+def _wrong_client_id(maker: FrameMaker) -> RawFrame:
     frame = maker.request(HeartbeatRequest(group_id="g"), 4)
     assert b"tester" in frame.data
     frame.data = frame.data.replace(b"tester", b"teste\xff")
     return frame
 
 
-def _negative_client_id(maker: FrameMaker) -> Frame:
+def _negative_client_id(maker: FrameMaker) -> RawFrame:
     """As an unsigned number the length would fit."""
     frame = maker.request(HeartbeatRequest(group_id="g"), 3)
     frame.data = frame.data[:8] + b"\x80\0" + bytes(0x8000) + frame.data[16:]
@@ -140,7 +140,7 @@ def _negative_client_id(maker: FrameMaker) -> Frame:
     return frame
 
 
-def _fetched(records: bytes) -> Frame:
+def _fetched(records: bytes) -> RawFrame:
     maker = FrameMaker()
     maker.request(FetchRequest(), 12)
     partition = PartitionData(partition_index=0, records=memoryview(records))
@@ -148,15 +148,15 @@ def _fetched(records: bytes) -> Frame:
     return maker.response(FetchResponse(responses=[topic]))
 
 
-def _wrong_crc() -> Frame:
+def _wrong_crc() -> RawFrame:
     return _fetched(_BATCH[:-1] + b"\xff")
 
 
-def _cut_batch() -> Frame:
+def _cut_batch() -> RawFrame:
     return _fetched(_BATCH + _BATCH[:30])
 
 
-def _described() -> Frame:
+def _described() -> RawFrame:
     maker = FrameMaker()
     maker.request(DescribeGroupsRequest(groups=["g"]), 5)
     member = DescribedGroupMember(member_id="m", member_metadata=b"\0")
@@ -175,7 +175,7 @@ def _described() -> Frame:
         (_described, "nested-undecoded"),
     ],
 )
-def test_an_odd_frame_is_left_to_the_full_decoder(make: Callable[[], Frame], found: str) -> None:
+def test_an_odd_frame_is_left_to_the_full_decoder(make: Callable[[], RawFrame], found: str) -> None:
     """What is odd about a frame must be seen in its line."""
     frame = make()
     assert quick_body(frame) is None

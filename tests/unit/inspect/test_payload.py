@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
@@ -112,7 +112,7 @@ def test_a_letter_that_stands_for_nothing_is_refused(template: str) -> None:
         Template(template)
 
 
-def _produce(error: int = 0) -> list[Frame]:
+def _produce(error: int = 0) -> list[RawFrame]:
     maker = FrameMaker()
     rows = [Record(n, 1_000 + n, b"k", b"v%d" % n) for n in range(2)]
     batch = build_batch(rows, BatchHeader())
@@ -135,7 +135,7 @@ def _produce(error: int = 0) -> list[Frame]:
     ]
 
 
-def _lines(frames: list[Frame], filters: FilterOptions) -> list[str]:
+def _lines(frames: list[RawFrame], filters: FilterOptions) -> list[str]:
     stream = io.StringIO()
     writer = DataWriter(stream, is_wanted_topic=topic_test(filters))
     decoder = FrameDecoder(Settings(RecordsForm()))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.cli.main import main
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.filters.options import FilterOptions
@@ -64,17 +64,17 @@ class _Order(Sink):
     def __init__(self) -> None:
         self.came: list[str] = []
 
-    def show(self, decoded: DecodedFrame) -> None:
-        self.came.append(f"{decoded.number}")
+    def show(self, decoded: Frame) -> None:
+        self.came.append(f"{decoded.frame}")
 
-    def unwanted(self, decoded: DecodedFrame, /) -> None:
-        self.came.append(f"-{decoded.number}")
+    def unwanted(self, decoded: Frame, /) -> None:
+        self.came.append(f"-{decoded.frame}")
 
     def ending(self, ending: Ending) -> None:
         self.came.append(ending.connection)
 
 
-def _two_clients() -> list[Frame]:
+def _two_clients() -> list[RawFrame]:
     """A request that waits while another client asks and is answered."""
     slow, fast = FrameMaker(), FrameMaker("10.0.0.3:50000-10.0.0.2:9092")
     first = slow.request(HeartbeatRequest(group_id="red", member_id="m"), 3)

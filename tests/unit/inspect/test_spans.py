@@ -98,7 +98,7 @@ def test_a_field_called_size_is_named_as_itself() -> None:
     """The sizes of tagged fields have the same name."""
     frames = decoded_frames(golden("quorum"))
     (frame, *_) = [
-        each for each in frames if each.api_name == "FetchSnapshot" and not each.frame.is_request
+        each for each in frames if each.api_name == "FetchSnapshot" and not each.is_request
     ]
     paths = [each.path for each in frame_spans(frame, frame.settings.topics)]
     assert "topics[0].partitions[0].size" in paths

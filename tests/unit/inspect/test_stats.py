@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -54,7 +54,7 @@ LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 MS = 1_000_000
 
 
-def _collected(frames: list[Frame], *, is_quick: bool = False) -> StatsCollector:
+def _collected(frames: list[RawFrame], *, is_quick: bool = False) -> StatsCollector:
     found, decoder = StatsCollector(), FrameDecoder(Settings())
     for frame in frames:
         if not (is_quick and all(found.quickly([frame]))):
@@ -70,7 +70,7 @@ def _row(found: StatsCollector, api: str = "Fetch") -> ExchangeCounts:
 
 def _fetch(
     maker: FrameMaker, latency_ms: int, records: bytes = b"", error: int = 0
-) -> list[Frame]:
+) -> list[RawFrame]:
     topic = FetchTopic(topic="t", partitions=[FetchPartition()])
     returned = PartitionData(records=memoryview(records), error_code=error)
     answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[returned])])
@@ -225,7 +225,7 @@ def test_sums_of_rows_leave_the_rows_alone() -> None:
 
 
 def _written(
-    frames: list[Frame], *, as_json: bool = False, sort: Sort = "p99", top: int | None = None
+    frames: list[RawFrame], *, as_json: bool = False, sort: Sort = "p99", top: int | None = None
 ) -> str:
     stream = io.StringIO()
     writer = StatsJsonWriter(stream) if as_json else StatsWriter(stream, sort=sort, top=top)
@@ -249,7 +249,7 @@ def test_the_tables_are_plain_text_without_a_terminal() -> None:
     assert "tester" in text
 
 
-def _joined(error: int = 0) -> list[Frame]:
+def _joined(error: int = 0) -> list[RawFrame]:
     maker = FrameMaker()
     leader = SyncGroupRequestAssignment(member_id="m", assignment=b"")
     frames = []

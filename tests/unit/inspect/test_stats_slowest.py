@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.inspect.stats.writer import StatsWriter
@@ -25,7 +25,7 @@ from tests.support.scripted_quorum import batch
 MS = 1_000_000
 
 
-def _text(frames: list[Frame], *, is_quick: bool = False) -> str:
+def _text(frames: list[RawFrame], *, is_quick: bool = False) -> str:
     """Return the statistics of frames, with single blanks."""
     stream = io.StringIO()
     writer, decoder = StatsWriter(stream), FrameDecoder(Settings())
@@ -36,13 +36,13 @@ def _text(frames: list[Frame], *, is_quick: bool = False) -> str:
     return " ".join(stream.getvalue().split())
 
 
-def _beat(name: str, latency_ms: int) -> list[Frame]:
+def _beat(name: str, latency_ms: int) -> list[RawFrame]:
     maker = FrameMaker(f"10.0.0.1:{latency_ms}-10.0.0.2:9092")
     request = maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name)
     return [request, maker.response(HeartbeatResponse(), latency_ms * MS)]
 
 
-def _fetch(name: str, latency_ms: int, *, made_s: float) -> list[Frame]:
+def _fetch(name: str, latency_ms: int, *, made_s: float) -> list[RawFrame]:
     """A Fetch at second 1000, and its answer with records of another second."""
     records = memoryview(batch(0, 1, [TopicRecord(name="t")], time=made_s))
     answer = FetchableTopicResponse(topic="t", partitions=[PartitionData(records=records)])

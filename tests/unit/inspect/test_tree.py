@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
@@ -28,7 +28,9 @@ LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 METADATA_ID = bytes(15) + b"\x01"
 
 
-def _tree(frames: list[Frame], *, is_full: bool = False, show_secrets: bool = False) -> list[str]:
+def _tree(
+    frames: list[RawFrame], *, is_full: bool = False, show_secrets: bool = False
+) -> list[str]:
     settings = Settings(RecordsForm(show_secrets=show_secrets))
     stream = io.StringIO()
     writer = TreeWriter(stream, topics=settings.topics, is_full=is_full)
@@ -39,7 +41,7 @@ def _tree(frames: list[Frame], *, is_full: bool = False, show_secrets: bool = Fa
     return stream.getvalue().splitlines()
 
 
-def _fetch(partitions: int = 1, records: bytes = b"", error: int = 0) -> list[Frame]:
+def _fetch(partitions: int = 1, records: bytes = b"", error: int = 0) -> list[RawFrame]:
     maker = FrameMaker()
     asked = [FetchPartition(partition=n, fetch_offset=5) for n in range(partitions)]
     told = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -48,7 +48,7 @@ def _story(capsys: Captured) -> dict[str, Any]:
     return found
 
 
-def _written(frames: list[Frame], ending: Ending | None = None) -> dict[str, Any]:
+def _written(frames: list[RawFrame], ending: Ending | None = None) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
     writer = GroupsJsonWriter(stream, topics=settings.topics)
@@ -215,7 +215,7 @@ def test_a_coordinators_log_has_the_story_too(capsys: Captured) -> None:
 
 def _beat(
     maker: FrameMaker, member: str, epoch: int, answer: int, *, error: int = 0, group: str = "g"
-) -> list[Frame]:
+) -> list[RawFrame]:
     request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member, member_epoch=answer, heartbeat_interval_ms=1000, error_code=error
@@ -289,7 +289,7 @@ def test_refusals_are_folded() -> None:
     ]
 
 
-def _commit(maker: FrameMaker, group: str, count: int, error: int = 0) -> list[Frame]:
+def _commit(maker: FrameMaker, group: str, count: int, error: int = 0) -> list[RawFrame]:
     numbers = range(count)
     requested = [
         OffsetCommitRequestPartition(partition_index=n, committed_offset=n) for n in numbers

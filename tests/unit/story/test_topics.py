@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -49,7 +49,7 @@ def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return capsys.readouterr().out
 
 
-def _written(frames: list[Frame], *, show_secrets: bool = False) -> dict[str, Any]:
+def _written(frames: list[RawFrame], *, show_secrets: bool = False) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
     writer = TopicsJsonWriter(stream, topics=settings.topics, show_secrets=show_secrets)
@@ -93,7 +93,7 @@ def test_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert "orders    is created (4 partitions) (by adminclient-1)" in text
 
 
-def _metadata(maker: FrameMaker, name: str, leader: int, epoch: int) -> list[Frame]:
+def _metadata(maker: FrameMaker, name: str, leader: int, epoch: int) -> list[RawFrame]:
     part = MetadataResponsePartition(partition_index=2, leader_id=leader, leader_epoch=epoch)
     topic = MetadataResponseTopic(name=name, topic_id=bytes([1] * 16), partitions=[part])
     return [maker.request(MetadataRequest(), 12), maker.response(MetadataResponse(topics=[topic]))]
@@ -138,7 +138,7 @@ def test_secret_settings_stay_hidden() -> None:
     assert "hunter2" in _written(frames, show_secrets=True)["events"][0]["text"]
 
 
-def _in_envelope(maker: FrameMaker, request: Message, response: Message) -> list[Frame]:
+def _in_envelope(maker: FrameMaker, request: Message, response: Message) -> list[RawFrame]:
     """What a broker passes on to the controller for its client."""
     version = 7
     header = RequestHeader(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
@@ -37,7 +37,7 @@ def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return capsys.readouterr().out
 
 
-def _written(frames: list[Frame]) -> dict[str, Any]:
+def _written(frames: list[RawFrame]) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
     writer = TransactionsJsonWriter(stream, topics=settings.topics)
@@ -76,7 +76,7 @@ def test_the_fenced_producer_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert max(map(len, text.splitlines())) <= 80
 
 
-def _transaction(maker: FrameMaker, id: str, seconds: float, *, is_commit: bool) -> list[Frame]:
+def _transaction(maker: FrameMaker, id: str, seconds: float, *, is_commit: bool) -> list[RawFrame]:
     """A transaction of an old client; `is_commit` says how it ends."""
     add = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=id,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.body.records import Settings
@@ -40,11 +40,11 @@ CAPTURES = (
 UNSEEN = frozenset({"disconnect"})
 
 
-def _frames(path: Path) -> list[Frame]:
+def _frames(path: Path) -> list[RawFrame]:
     return [frame for frame in Capture(str(path)) if frame.api_key is not None]
 
 
-def _rows(frames: list[Frame]) -> list[ExchangeRow]:
+def _rows(frames: list[RawFrame]) -> list[ExchangeRow]:
     """A row for every request, as the table has them; answers have their record bytes cut off."""
     answers = {
         id(frame.request): frame
@@ -69,7 +69,7 @@ def _rows(frames: list[Frame]) -> list[ExchangeRow]:
     return rows
 
 
-def _cut(answer: Frame | None) -> tuple[bytes | None, tuple[BatchRow, ...]]:
+def _cut(answer: RawFrame | None) -> tuple[bytes | None, tuple[BatchRow, ...]]:
     if answer is None:
         return None, ()
     key, version = answer.api_key, answer.api_version
