@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraftwire.decode.body.secrets import may_be_secret
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
-from kraftwire.decode.files.foreign_formats import conversion_hint
+from kraftwire.decode.files.foreign_formats import EDITCAP, conversion_hint
 from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
@@ -146,7 +146,9 @@ def unknown_text(source: ByteSource) -> str:
     """Return what a file is of which nothing is decoded, and the way out where one is known."""
     if source.size == 0 and not source.kind.is_compressed:
         return "empty"
-    return way_out(source) or f"{source.size} bytes of no kind that is known"
+    return way_out(source) or (
+        f"{source.size} bytes of no kind that is known; if it is a capture, {EDITCAP}"
+    )
 
 
 def way_out(source: ByteSource) -> str | None:
