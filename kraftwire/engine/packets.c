@@ -14,6 +14,8 @@
 #define TCP_HEADER 20
 #define IPV4_HEADER 20
 #define IPV6_HEADER 40
+/* A tunnel has this in the place of TCP's port. */
+#define STT_PORT 7471
 /* FIN, SYN and RST. */
 #define OPENS_OR_ENDS 7
 #define ACKNOWLEDGES 16
@@ -125,7 +127,7 @@ static Py_ssize_t network_start(const Walk *walk, const uint8_t *p, Py_ssize_t c
 /* Reads TCP's header, which begins at `at`; the packet ends at `end`. */
 static bool read_tcp(const uint8_t *p, Py_ssize_t at, Py_ssize_t end, Packet *packet)
 {
-    if (end - at < TCP_HEADER || p[at + 13] & OPENS_OR_ENDS)
+    if (end - at < TCP_HEADER || p[at + 13] & OPENS_OR_ENDS || get_big(p + at + 2, 2) == STT_PORT)
         return false;
     Py_ssize_t size = 4 * (p[at + 12] >> 4);
     if (size < TCP_HEADER || size > end - at)

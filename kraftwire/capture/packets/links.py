@@ -10,11 +10,9 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Packet, Stamp
 from kraftwire.capture.packets.wrappings import (
     MAY_WRAP,
-    STT_PORT,
     TOO_DEEP,
     WRAPPINGS_MAX,
     Found,
-    find_in_stt,
     find_ip,
     find_ip_in_ip,
     is_known_link,
@@ -74,12 +72,6 @@ _U32 = struct.Struct(">I").unpack_from
 # Bytes, where a header begins in them, the end of those that were captured, and of all on the wire.
 _Place = tuple[bytes, int, int, int]
 _Names = tuple[str, ...]
-
-
-class _Opened(NamedTuple):
-    """What was inside a segment that is no TCP: perhaps not yet a segment."""
-
-    segment: Segment | None
 
 
 class IpReader:
@@ -162,51 +154,20 @@ class IpReader:
     ) -> Segment | None:
         """Return the segment in what an IP packet carries: TCP, or another packet."""
         if protocol == _TCP:
+            if _is_stt(place):
+                self._health.count_wrapped((*names, _STT), is_opened=False)
+                return None
             segment = self._tcp(stamp, addresses, place)
-            if segment is not None and segment.key.endswith(STT_PORT):
-                opened = self._stt(segment, place[3], names)
-                if opened is not None:
-                    return opened.segment
             if segment is not None and names:
                 self._health.count_wrapped(names, is_opened=True)
             return segment
         data, at, limit, end = place
         found = find_ip_in_ip(protocol, data, at, min(limit, end))
-        return self._packet_in(found, stamp, (data, found.at, limit, end), names)
-
-    def _packet_in(
-        self, found: Found, stamp: Stamp, place: _Place, names: _Names
-    ) -> Segment | None:
-        """Read the packet at a place that was found in another one, with `names` around that."""
         found = found._replace(names=(*names, *found.names))
         if found.at >= 0 and len(found.names) <= WRAPPINGS_MAX:
-            return self.read(stamp, place, found.names)
+            return self.read(stamp, (data, found.at, limit, end), found.names)
         self._skip(found if found.at < 0 else TOO_DEEP)
         return None
-
-    def _stt(self, piece: Segment, end: int, names: _Names) -> _Opened | None:
-        """Open a frame inside STT, which has a header like TCP's; None if it is TCP.
-
-        The sequence number has the length of the frame and where the segment belongs in it.
-        """
-        size, offset = piece.seq >> 16, piece.seq & 0xFFFF
-        data, at, limit = piece.data, piece.start, piece.end
-        key = piece.key + piece.ack.to_bytes(4, "big")
-        found = find_in_stt(data, at, limit) if not offset else None
-        if found is None and key not in self._fragments:
-            return None
-        self._health.truncated_packets -= bool(piece.missing)  # what is inside counts
-        if piece.size + piece.missing < size:
-            is_last = offset + piece.size == size
-            data = self._join(key, offset, data[at:limit], not is_last) or b""
-            at, limit, end = 0, len(data), len(data)
-            found = find_in_stt(data, at, limit) if data else None
-        if found is None:  # more pieces are to come, or these hold no frame
-            if data:
-                self._health.count_skipped()
-            return _Opened(None)
-        place = data, found.at, limit, end
-        return _Opened(self._packet_in(found, piece.stamp, place, names))
 
     def _skip(self, found: Found) -> None:
         if found.is_closed:
@@ -248,6 +209,22 @@ class IpReader:
         end -= missing
         begin = min(start, end)
         return Segment(stamp, addresses + ports, seq, ack, flags, data, begin, end, missing)
+
+
+# A tunnel whose header looks like TCP's, and the port that it has in TCP's place.
+_STT, _STT_PORT = "STT (TCP 7471)", struct.pack(">H", 7471)
+
+
+def _is_stt(place: _Place) -> bool:
+    """Whether a segment is a whole frame of STT: the sequence number has its length, and no offset.
+
+    Source: draft-davie-stt.
+    """
+    data, at, limit, end = place
+    if not data.startswith(_STT_PORT, at + 2) or at + _TCP_SIZE > min(limit, end):
+        return False
+    size = end - at - 4 * (data[at + 12] >> 4)
+    return size > 0 and _U32(data, at + 4)[0] == size << 16
 
 
 class _Fragments:
