@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from kraftwire.capture.framing.health import Health
     from kraftwire.capture.packets.series import in_time_order
     from kraftwire.capture.packets.source import CaptureInput
-    from kraftwire.decode.api.captures import Exchange, Frames
+    from kraftwire.decode.api.captures import Frames
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
     from kraftwire.decode.body.context import Memory
     from kraftwire.decode.body.findings import Finding
     from kraftwire.decode.body.frame import Frame
+    from kraftwire.decode.exchange.exchanges import Exchange
     from kraftwire.decode.filters.options import FilterOptions
     from kraftwire.decode.options import Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
@@ -53,7 +54,7 @@ __all__ = [
 
 # Name -> module that defines it.
 _HOMES = {
-    "Exchange": "kraftwire.decode.api.captures",
+    "Exchange": "kraftwire.decode.exchange.exchanges",
     "FilterOptions": "kraftwire.decode.filters.options",
     "Finding": "kraftwire.decode.body.findings",
     "Frame": "kraftwire.decode.body.frame",

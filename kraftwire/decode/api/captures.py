@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.exchange.exchanges import Facts, exchanges
+from kraftwire.decode.exchange.exchanges import Exchange, exchanges
 from kraftwire.decode.options import Options
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange(Facts):
-    """A request with its response; one of the two may be missing."""
-
-    @property
-    def request(self) -> Frame | None:
-        """The request, None if it is not in the capture."""
-        return self.request_frame
-
-    @property
-    def response(self) -> Frame | None:
-        """The response, None if it is not in the capture or none was wanted."""
-        return self.response_frame
 
 
 class Frames:
@@ -70,9 +54,7 @@ class Frames:
 
         A filter may match the request or the response.
         """
-        for each in exchanges(self._decoded()):
-            if self._is_wanted(each):
-                yield Exchange(each.request_frame, each.response_frame, each.is_awaited)
+        return filter(self._is_wanted, exchanges(self._decoded()))
 
     def _decoded(self) -> Iterator[Frame]:
         for number, frame in enumerate(self._capture):
@@ -80,7 +62,7 @@ class Frames:
                 self._filter.begin(frame.time_ns)
             yield self._decoder.decode(frame)
 
-    def _is_wanted(self, found: Facts) -> bool:
-        if found.request_frame is not None and found.response_frame is not None:
-            return self._filter.passes_exchange(found.request_frame, found.response_frame)
+    def _is_wanted(self, found: Exchange) -> bool:
+        if found.request is not None and found.response is not None:
+            return self._filter.passes_exchange(found.request, found.response)
         return self._filter.passes(found.first)

@@ -68,21 +68,20 @@ _NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The facts that follow from a request and its response, one of which may be missing.
+class Exchange:
+    """A request with its response; one of the two may be missing.
 
-    `is_awaited` if a response should have come. Bodies are read on the fast path where
-    that is possible, and on first use.
+    `is_awaited` if a response should have come.
     """
 
-    request_frame: Frame | None
-    response_frame: Frame | None
+    request: Frame | None
+    response: Frame | None
     is_awaited: bool = True
 
     @property
     def first(self) -> Frame:
         """The request, or the response of one that is not in the capture."""
-        first = self.request_frame or self.response_frame
+        first = self.request or self.response
         assert first is not None
         return first
 
@@ -119,12 +118,12 @@ class Facts:
     @property
     def request_body(self) -> Message | None:
         """The body of the request, None if it could not be decoded as a whole."""
-        return None if self.request_frame is None else self.request_frame.quick_body
+        return None if self.request is None else self.request.quick_body
 
     @property
     def response_body(self) -> Message | None:
         """The body of the response, None if it could not be decoded as a whole."""
-        return None if self.response_frame is None else self.response_frame.quick_body
+        return None if self.response is None else self.response.quick_body
 
     @property
     def is_response_lost(self) -> bool:
@@ -135,7 +134,7 @@ class Facts:
     @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
-        return None if self.response_frame is None else self.response_frame.latency_ms
+        return None if self.response is None else self.response.latency_ms
 
     @property
     def wait_ms(self) -> float | None:
@@ -152,7 +151,7 @@ class Facts:
 
     def _split(self) -> tuple[float | None, float | None]:
         latency = self.latency_ms
-        if latency is None or self.request_frame is None:
+        if latency is None or self.request is None:
             return None, None
         latency = max(latency, 0.0)
         if self.api_key not in FETCH_APIS:
@@ -160,34 +159,19 @@ class Facts:
         request, response = self.request_body, self.response_body
         if request is None or response is None:
             return None, None
-        request_ms = self.request_frame.time_ns / _NS_PER_MS
+        request_ms = self.request.time_ns / _NS_PER_MS
         wait, is_known = wait_ms(request, response, request_ms=request_ms, latency_ms=latency)
         return wait, latency - wait if is_known else None
 
     @property
     def error_codes(self) -> list[int]:
         """Error codes in the response other than 0, each once."""
-        return [] if self.response_frame is None else self.response_frame.quick_error_codes
+        return [] if self.response is None else self.response.quick_error_codes
 
     @property
     def error_names(self) -> list[str]:
         """The names of the error codes."""
         return [error_name(code) for code in self.error_codes]
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange(Facts):
-    """A request with its response."""
-
-    @property
-    def request(self) -> Frame | None:
-        """The request, None if it is not in the capture."""
-        return self.request_frame
-
-    @property
-    def response(self) -> Frame | None:
-        """The response, None if it is not in the capture or none was wanted."""
-        return self.response_frame
 
 
 def exchanges(
