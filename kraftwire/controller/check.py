@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kraftwire.controller.entities import NEXT_PRODUCER_ID, Broker, Entities
+from kraftwire.controller.record_effects import Action, Family, effect_of
 from kraftwire.controller.versions import (
     CHANGED_METADATA,
     METADATA_VERSION,
@@ -77,8 +78,21 @@ class MetadataCheck:
     def record(self, offset: int, message: Message) -> Contradiction | None:
         """Check a record and add it to the state."""
         rule = _RULES.get(message.NAME)
-        found = None if rule is None else rule(self, offset, message)
+        found = self._plain(message) if rule is None else rule(self, offset, message)
         return None if found is None else Contradiction(offset, *found)
+
+    def _plain(self, record: Message) -> _Sides | None:
+        """Check a record that needs nothing but the entity that it removes."""
+        effect = effect_of(record)
+        table = None if effect is None else self.entities.plain.get(effect.family)
+        if effect is None or table is None:
+            return None
+        if effect.action is Action.PUT:
+            self.entities.put(table, effect.key, None)
+        elif not self.entities.drop(table, effect.key):
+            says, state = _ABSENT[effect.family]
+            return self._absent(f"{record.NAME} is of {says(record)}", state)
+        return None
 
     # ---- brokers
 
@@ -114,15 +128,6 @@ class MetadataCheck:
 
     def _fence(self, _: int, record: Any) -> _Sides | None:
         return self._of_broker(record, record.id, record.epoch)
-
-    def _register_controller(self, _: int, record: Any) -> None:
-        self.entities.put(self.entities.controllers, record.controller_id, None)
-
-    def _unregister_controller(self, _: int, record: Any) -> _Sides | None:
-        if self.entities.drop(self.entities.controllers, record.controller_id):
-            return None
-        id = record.controller_id
-        return self._absent(f"{record.NAME} is of controller {id}", "no such one is registered")
 
     def _unregister(self, _: int, record: Any) -> _Sides | None:
         found = self._of_broker(record, record.broker_id, record.broker_epoch)
@@ -240,26 +245,6 @@ class MetadataCheck:
         self.entities.put(self.entities.singles, name, level)
         return None
 
-    def _acl(self, _: int, record: Any) -> None:
-        self.entities.put(self.entities.acls, record.id, None)
-
-    def _remove_acl(self, _: int, record: Any) -> _Sides | None:
-        if self.entities.drop(self.entities.acls, record.id):
-            return None
-        says = f"{record.NAME} is of ACL id {uuid_to_text(record.id)}"
-        return self._absent(says, "no ACL has that id")
-
-    def _credential(self, _: int, record: Any) -> None:
-        key = record.name, record.mechanism
-        self.entities.put(self.entities.credentials, key, None)
-
-    def _remove_credential(self, _: int, record: Any) -> _Sides | None:
-        key = record.name, record.mechanism
-        if self.entities.drop(self.entities.credentials, key):
-            return None
-        says = f"{record.NAME} is of user {_shown(record.name)}, mechanism {record.mechanism}"
-        return self._absent(says, "that user has no such credential")
-
     def _producer_ids(self, _: int, record: Any) -> _Sides | None:
         known, new = self.entities, record.next_producer_id
         next_id = known.singles.get(NEXT_PRODUCER_ID)
@@ -311,6 +296,20 @@ _RECOVERY_STATES = (0, 1)
 _LEVELS = {**SUPPORTED_FEATURES, METADATA_VERSION: (1, SUPPORTED_FEATURES[METADATA_VERSION][1])}
 
 
+# What a record of a plain entity is of, and what the state says of one that does not exist.
+_ABSENT: Mapping[Family, tuple[Callable[[Any], str], str]] = {
+    Family.CONTROLLERS: (
+        lambda record: f"controller {record.controller_id}",
+        "no such one is registered",
+    ),
+    Family.ACLS: (lambda record: f"ACL id {uuid_to_text(record.id)}", "no ACL has that id"),
+    Family.SCRAM: (
+        lambda record: f"user {_shown(record.name)}, mechanism {record.mechanism}",
+        "that user has no such credential",
+    ),
+}
+
+
 def _taken(known: Entities, id: int, log_dirs: list[bytes]) -> _Sides | None:
     """Return which of a broker's log directories belongs to another broker."""
     for directory in log_dirs:
@@ -326,7 +325,6 @@ def _shown(name: str) -> str:
 
 _RULES: Mapping[str, Callable[[MetadataCheck, int, Any], _Sides | None]] = {
     "AbortTransactionRecord": MetadataCheck._end,
-    "AccessControlEntryRecord": MetadataCheck._acl,
     "BeginTransactionRecord": MetadataCheck._begin,
     "BrokerRegistrationChangeRecord": MetadataCheck._change_broker,
     "ClearElrRecord": MetadataCheck._clear_elr,
@@ -337,13 +335,8 @@ _RULES: Mapping[str, Callable[[MetadataCheck, int, Any], _Sides | None]] = {
     "PartitionRecord": MetadataCheck._partition,
     "ProducerIdsRecord": MetadataCheck._producer_ids,
     "RegisterBrokerRecord": MetadataCheck._register,
-    "RegisterControllerRecord": MetadataCheck._register_controller,
-    "RemoveAccessControlEntryRecord": MetadataCheck._remove_acl,
     "RemoveTopicRecord": MetadataCheck._remove_topic,
-    "RemoveUserScramCredentialRecord": MetadataCheck._remove_credential,
     "TopicRecord": MetadataCheck._topic,
     "UnfenceBrokerRecord": MetadataCheck._fence,
     "UnregisterBrokerRecord": MetadataCheck._unregister,
-    "UnregisterControllerRecord": MetadataCheck._unregister_controller,
-    "UserScramCredentialRecord": MetadataCheck._credential,
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
+from kraftwire.controller.record_effects import Family
+
 # Where the single values are: under these names in `singles`.
 NEXT_PRODUCER_ID = "next producer id"
 
@@ -23,7 +25,8 @@ class Entities:
     """Brokers by id, topics by id and by name, and so on; each value is never changed in place.
 
     `partitions` holds the number of replicas by topic id and index, `directories` the broker by the
-    id of a log directory. `transaction_offset` is where the open transaction began, else -1.
+    id of a log directory, `plain` the keys of entities of which nothing else is looked at.
+    `transaction_offset` is where the open transaction began, else -1.
     """
 
     def __init__(self) -> None:
@@ -32,9 +35,9 @@ class Entities:
         self.topic_names: dict[bytes, str] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.partitions: dict[bytes, dict[int, int]] = {}
-        self.controllers: dict[int, None] = {}
-        self.acls: dict[bytes, None] = {}
-        self.credentials: dict[tuple[str, int], None] = {}
+        self.plain: dict[Family, dict[Hashable, None]] = {
+            family: {} for family in (Family.CONTROLLERS, Family.ACLS, Family.SCRAM)
+        }
         self.singles: dict[str, int] = {}
         self.transaction_offset = -1
         self._undo: list[tuple[dict[Any, Any], Hashable, Any]] = []
@@ -72,8 +75,8 @@ class Entities:
     def tables(self) -> Iterator[dict[Any, Any]]:
         """Yield the tables, for tests that compare two states."""
         yield from (self.brokers, self.directories, self.topic_names, self.topic_ids)
-        yield self.controllers
-        yield from (self.partitions, self.acls, self.credentials, self.singles)
+        yield from (self.partitions, self.singles)
+        yield from self.plain.values()
 
 
 _ABSENT: Any = object()

@@ -9,7 +9,7 @@ import math
 from random import Random
 from typing import Any
 
-from kraftwire.controller.image.state import RECORD_TYPES
+from kraftwire.controller.record_effects import RECORD_EFFECTS
 from kraftwire.messages import find
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.partition_record import PartitionRecord
@@ -28,7 +28,7 @@ _OTHER_VALUE, _TRANSACTION = 0.2, 0.02
 
 # What is in an open transaction is not shown.
 _TRANSACTIONS = ("AbortTransactionRecord", "BeginTransactionRecord", "EndTransactionRecord")
-_TYPES = sorted(RECORD_TYPES - {*_TRANSACTIONS})
+_TYPES = sorted(RECORD_EFFECTS.keys() - {*_TRANSACTIONS})
 _TYPES += 3 * ["PartitionRecord", "PartitionChangeRecord", "TopicRecord"]
 # What later records can refer to.
 _BEGINNING: tuple[Message, ...] = (

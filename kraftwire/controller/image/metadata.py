@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 from kraftwire.controller.check import Contradiction, MetadataCheck
 from kraftwire.controller.image.cluster import BrokerImage, ControllerImage
-from kraftwire.controller.image.record_store import Family
 from kraftwire.controller.image.state import IncompleteImageError, MetadataState
 from kraftwire.controller.image.topics import TopicsImage
+from kraftwire.controller.record_effects import Family
 from kraftwire.controller.versions import METADATA_VERSION
 from kraftwire.errors import WireError
 from kraftwire.messages.client_quota_record import ClientQuotaRecord

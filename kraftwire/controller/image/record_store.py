@@ -10,8 +10,8 @@ Source: Kafka's `MetadataImage.write`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from enum import IntEnum, auto
 
+from kraftwire.controller.record_effects import Family
 from kraftwire.controller.versions import record_version
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
@@ -24,24 +24,6 @@ _MIGRATING = bytes(16)
 # Records of several versions by type, and where a frame has type and version: a byte each.
 _VERSIONED = {cls.API_KEY: cls.NAME for cls in (RegisterBrokerRecord, PartitionRecord)}
 _TYPE, _VERSION = 1, 2
-
-
-class Family(IntEnum):
-    """Entities with keys of one form, in the order of a snapshot."""
-
-    METADATA_VERSION = auto()
-    ZK_MIGRATION = auto()
-    FEATURES = auto()  # by name
-    BROKERS = auto()  # by id
-    CONTROLLERS = auto()  # by id
-    TOPICS = auto()  # by topic id; each is followed by its partitions
-    PARTITIONS = auto()  # by topic id and index
-    CONFIGS = auto()  # by resource type, resource name and name
-    QUOTAS = auto()  # by entity and key
-    PRODUCER_IDS = auto()
-    ACLS = auto()  # by id
-    SCRAM = auto()  # by user and mechanism
-    TOKENS = auto()  # by token id
 
 
 class RecordStore:

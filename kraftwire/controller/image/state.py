@@ -8,47 +8,36 @@ Source: Kafka's `MetadataDelta`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from kraftwire.controller.image.cluster import BrokerImage, ControllerImage, change_broker
-from kraftwire.controller.image.record_store import Family, RecordStore
+from kraftwire.controller.image.record_store import RecordStore
 from kraftwire.controller.image.topics import TopicsImage
+from kraftwire.controller.record_effects import (
+    RECORD_EFFECTS,
+    Action,
+    Effect,
+    Family,
+    effect_of,
+)
 from kraftwire.controller.versions import METADATA_VERSION, record_version
 from kraftwire.errors import KraftwireError, UsageError
-from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.clear_elr_record import ClearElrRecord
-from kraftwire.messages.client_quota_record import ClientQuotaRecord
-from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.delegation_token_record import DelegationTokenRecord
-from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.fence_broker_record import FenceBrokerRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
-from kraftwire.messages.register_controller_record import RegisterControllerRecord
-from kraftwire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-from kraftwire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
-from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
-from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
-from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
-from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
-from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.security.acls import Acl, AclIndex
 from kraftwire.security.decoys import ScramIndex, credential_of
 from kraftwire.wire.message import Message
-
-# Its level is in the voters' control records; feature records for it are ignored.
-_KRAFT_VERSION = "kraft.version"
-
-# Unknown tagged fields of a change cannot be merged into a record.
-_UNKNOWN_TAGS = "it has tagged fields that this software does not know"
 
 
 class IncompleteImageError(KraftwireError):
@@ -90,91 +79,87 @@ class MetadataState:
         Raises: IncompleteImageError if it cannot be applied; the state is then unchanged.
         """
         name = message.NAME
-        if name in _KEPT:
-            family, key_of = _KEPT[name]
-            self.records.put(family, key_of(message), value)
-        elif name in _APPLIED:
-            _APPLIED[name](self, offset, message, value)
-        elif name not in _WITHOUT_STATE:
+        if name not in RECORD_EFFECTS:
             raise IncompleteImageError(f"{name} is of a type that this software does not keep")
-
-    def _feature(self, offset: int, record: FeatureLevelRecord, value: bytes) -> None:
-        if record.name == _KRAFT_VERSION:
+        if name in _CHANGES:
+            _CHANGES[name](self, message)
             return
-        self.features_offset = offset
-        is_version = record.name == METADATA_VERSION
-        family = Family.METADATA_VERSION if is_version else Family.FEATURES
-        if record.feature_level:
-            self.features[record.name] = record.feature_level
-            self.records.put(family, record.name, value)
-        else:
-            self.features.pop(record.name, None)
-            self.records.drop(family, record.name)
+        effect = effect_of(message)
+        if effect is not None and effect.action is Action.PUT:
+            self._put(offset, effect, message, value)
+        elif effect is not None:
+            self._remove(offset, effect, message)
 
-    def _config(self, _: int, record: ConfigRecord, value: bytes) -> None:
-        resource = record.resource_type, record.resource_name
-        values = self.configs.setdefault(resource, {})
-        if record.value is not None:
-            values[record.name] = record.value
-            self.records.put(Family.CONFIGS, (*resource, record.name), value)
-            return
-        values.pop(record.name, None)
-        self.records.drop(Family.CONFIGS, (*resource, record.name))
+    def _put(self, offset: int, effect: Effect, record: Any, value: bytes) -> None:
+        """Put an entity in place of the one with its key."""
+        _, family, key = effect
+        match family:
+            case Family.PARTITIONS:
+                if not self.topics.add_partition(record, value):
+                    raise _missing(record, f"topic {record.topic_id.hex()}")
+                return
+            case Family.TOPICS:
+                self.topics.add(record, value)
+                return
+            case Family.METADATA_VERSION | Family.FEATURES:
+                self.features[key] = record.feature_level
+                self.features_offset = offset
+            case Family.BROKERS:
+                self._put_broker(BrokerImage.of(record, offset))
+            case Family.CONTROLLERS:
+                self.controllers[key] = ControllerImage.of(record)
+            case Family.CONFIGS:
+                self.configs.setdefault(key[:2], {})[record.name] = record.value
+            case Family.ACLS:
+                # One whose principal has no type concerns nobody, in Kafka neither.
+                with suppress(UsageError):
+                    self.acls.add(key, Acl.of(record))
+            case Family.SCRAM:
+                self.scram.put(record.name, record.mechanism, credential_of(record))
+            case Family.TOKENS:
+                self.tokens[key] = record
+        self.records.put(family, key, value)
+
+    def _remove(self, offset: int, effect: Effect, record: Any) -> None:
+        """Remove an entity, if it exists."""
+        _, family, key = effect
+        match family:
+            case Family.TOPICS:
+                self._remove_topic(record)
+                return
+            case Family.BROKERS:
+                broker = self.brokers.get(key)
+                if broker is None or broker.epoch != record.broker_epoch:
+                    return  # it came too late: the broker has registered again since
+                self._forget_broker(key)
+            case Family.METADATA_VERSION | Family.FEATURES:
+                self.features.pop(key, None)
+                self.features_offset = offset
+            case Family.CONTROLLERS:
+                self.controllers.pop(key, None)
+            case Family.CONFIGS:
+                self._forget_config(key)
+            case Family.ACLS:
+                self.acls.remove(key)
+            case Family.SCRAM:
+                self.scram.remove(*key)
+            case Family.TOKENS:
+                self.tokens.pop(key, None)
+        self.records.drop(family, key)
+
+    def _forget_config(self, key: tuple[int, str, str]) -> None:
+        resource = key[:2]
+        values = self.configs.get(resource, {})
+        values.pop(key[2], None)
         if not values:
-            del self.configs[resource]
+            self.configs.pop(resource, None)
 
-    def _quota(self, _: int, record: ClientQuotaRecord, value: bytes) -> None:
-        entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
-        if record.remove:
-            self.records.drop(Family.QUOTAS, (entity, record.key))
-        else:
-            self.records.put(Family.QUOTAS, (entity, record.key), value)
-
-    def _acl(self, _: int, record: AccessControlEntryRecord, value: bytes) -> None:
-        self.records.put(Family.ACLS, record.id, value)
-        # One whose principal has no type concerns nobody, in Kafka neither.
-        with suppress(UsageError):
-            self.acls.add(record.id, Acl.of(record))
-
-    def _remove_acl(self, _: int, record: RemoveAccessControlEntryRecord, value: bytes) -> None:
-        del value
-        self.records.drop(Family.ACLS, record.id)
-        self.acls.remove(record.id)
-
-    def _user(self, _: int, record: UserScramCredentialRecord, value: bytes) -> None:
-        self.records.put(Family.SCRAM, (record.name, record.mechanism), value)
-        self.scram.put(record.name, record.mechanism, credential_of(record))
-
-    def _remove_user(self, _: int, record: RemoveUserScramCredentialRecord, value: bytes) -> None:
-        del value
-        self.records.drop(Family.SCRAM, (record.name, record.mechanism))
-        self.scram.remove(record.name, record.mechanism)
-
-    def _token(self, _: int, record: DelegationTokenRecord, value: bytes) -> None:
-        self.records.put(Family.TOKENS, record.token_id, value)
-        self.tokens[record.token_id] = record
-
-    def _remove_token(self, _: int, record: RemoveDelegationTokenRecord, value: bytes) -> None:
-        del value
-        self.records.drop(Family.TOKENS, record.token_id)
-        self.tokens.pop(record.token_id, None)
-
-    def _controller(self, _: int, record: RegisterControllerRecord, value: bytes) -> None:
-        self.controllers[record.controller_id] = ControllerImage.of(record)
-        self.records.put(Family.CONTROLLERS, record.controller_id, value)
-
-    def _drop_controller(self, _: int, record: UnregisterControllerRecord, value: bytes) -> None:
-        del value
-        self.controllers.pop(record.controller_id, None)
-        self.records.drop(Family.CONTROLLERS, record.controller_id)
-
-    def _broker(self, offset: int, record: RegisterBrokerRecord, value: bytes) -> None:
-        self._forget_broker(record.broker_id)
-        broker = self.brokers[record.broker_id] = BrokerImage.of(record, offset)
+    def _put_broker(self, broker: BrokerImage) -> None:
+        self._forget_broker(broker.id)
+        self.brokers[broker.id] = broker
         self.directories.update(dict.fromkeys(broker.log_dirs, broker.id))
         if not broker.is_fenced:
             self.alive[broker.id] = broker
-        self.records.put(Family.BROKERS, record.broker_id, value)
 
     def _forget_broker(self, broker_id: int) -> None:
         broker = self.brokers.pop(broker_id, None)
@@ -183,10 +168,8 @@ class MetadataState:
             if self.directories.get(directory) == broker_id:
                 del self.directories[directory]
 
-    def _change(self, _: int, change: BrokerRegistrationChangeRecord, value: bytes) -> None:
-        del value
-        if change.unknown_tagged_fields:
-            raise IncompleteImageError(f"{change.NAME}: {_UNKNOWN_TAGS}")
+    def _change_broker(self, change: BrokerRegistrationChangeRecord) -> None:
+        _check_tags(change)
         broker = self.brokers.get(change.broker_id)
         if broker is None:
             raise _missing(change, f"broker {change.broker_id}")
@@ -199,103 +182,52 @@ class MetadataState:
         assert isinstance(record, RegisterBrokerRecord)
         change_broker(record, change)
         version = max(record_version(record.NAME, self.level), decoded.version or 0)
-        self._broker(broker.offset, record, encode_metadata(record, version))
+        self._put_broker(BrokerImage.of(record, broker.offset))
+        self.records.put(Family.BROKERS, broker.id, encode_metadata(record, version))
 
-    def _fence(self, offset: int, record: FenceBrokerRecord, value: bytes) -> None:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=record.id, broker_epoch=record.epoch, fenced=1
+    def _fence(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
+        fenced = 1 if isinstance(record, FenceBrokerRecord) else -1
+        self._change_broker(
+            BrokerRegistrationChangeRecord(
+                broker_id=record.id, broker_epoch=record.epoch, fenced=fenced
+            )
         )
-        self._change(offset, change, value)
 
-    def _unfence(self, offset: int, record: UnfenceBrokerRecord, value: bytes) -> None:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=record.id, broker_epoch=record.epoch, fenced=-1
-        )
-        self._change(offset, change, value)
-
-    def _unregister(self, _: int, record: UnregisterBrokerRecord, value: bytes) -> None:
-        del value
-        broker = self.brokers.get(record.broker_id)
-        if broker is not None and broker.epoch == record.broker_epoch:
-            self._forget_broker(record.broker_id)
-            self.records.drop(Family.BROKERS, record.broker_id)
-
-    def _topic(self, _: int, record: TopicRecord, value: bytes) -> None:
-        self.topics.add(record, value)
-
-    def _remove_topic(self, _: int, record: RemoveTopicRecord, value: bytes) -> None:
-        del value
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.remove(record)
-        if topic is None:
-            return
-        for name in self.configs.pop((TOPIC_RESOURCE, topic), ()):
-            self.records.drop(Family.CONFIGS, (TOPIC_RESOURCE, topic, name))
+        if topic is not None:
+            for name in self.configs.pop((TOPIC_RESOURCE, topic), ()):
+                self.records.drop(Family.CONFIGS, (TOPIC_RESOURCE, topic, name))
 
-    def _partition(self, _: int, record: PartitionRecord, value: bytes) -> None:
-        if not self.topics.add_partition(record, value):
-            raise _missing(record, f"topic {record.topic_id.hex()}")
-
-    def _change_partition(self, _: int, change: PartitionChangeRecord, value: bytes) -> None:
-        del value
-        if change.unknown_tagged_fields:
-            raise IncompleteImageError(f"{change.NAME}: {_UNKNOWN_TAGS}")
+    def _change_partition(self, change: PartitionChangeRecord) -> None:
+        _check_tags(change)
         version = record_version(PartitionRecord.NAME, self.level)
         if not self.topics.change_partition(change, version):
             place = f"partition {change.partition_id} of topic {change.topic_id.hex()}"
             raise _missing(change, place)
 
-    def _clear_elr(self, _: int, record: ClearElrRecord, value: bytes) -> None:
-        del value
+    def _clear_elr(self, record: ClearElrRecord) -> None:
         version = record_version(PartitionRecord.NAME, self.level)
         if not self.topics.clear_elr(record, version):
             raise _missing(record, f"topic {record.topic_name}")
+
+
+def _check_tags(change: BrokerRegistrationChangeRecord | PartitionChangeRecord) -> None:
+    """Refuse a change with unknown tagged fields: they cannot be merged into a record."""
+    if change.unknown_tagged_fields:
+        raise IncompleteImageError(
+            f"{change.NAME}: it has tagged fields that this software does not know"
+        )
 
 
 def _missing(record: Message, what: str) -> IncompleteImageError:
     return IncompleteImageError(f"{record.NAME} refers to {what}, which does not exist")
 
 
-_Key = Callable[[Any], Hashable]
-
-# Records that replace the one with the same key.
-_KEPT: Mapping[str, tuple[Family, _Key]] = {
-    "ProducerIdsRecord": (Family.PRODUCER_IDS, lambda _: None),
-    "ZkMigrationStateRecord": (Family.ZK_MIGRATION, lambda _: None),
-}
-
-# Records that need a method.
-_APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
-    "AccessControlEntryRecord": MetadataState._acl,
-    "BrokerRegistrationChangeRecord": MetadataState._change,
+_CHANGES: Mapping[str, Callable[[MetadataState, Any], None]] = {
+    "BrokerRegistrationChangeRecord": MetadataState._change_broker,
     "ClearElrRecord": MetadataState._clear_elr,
-    "ClientQuotaRecord": MetadataState._quota,
-    "ConfigRecord": MetadataState._config,
-    "DelegationTokenRecord": MetadataState._token,
-    "FeatureLevelRecord": MetadataState._feature,
     "FenceBrokerRecord": MetadataState._fence,
     "PartitionChangeRecord": MetadataState._change_partition,
-    "PartitionRecord": MetadataState._partition,
-    "RegisterBrokerRecord": MetadataState._broker,
-    "RegisterControllerRecord": MetadataState._controller,
-    "RemoveAccessControlEntryRecord": MetadataState._remove_acl,
-    "RemoveDelegationTokenRecord": MetadataState._remove_token,
-    "RemoveTopicRecord": MetadataState._remove_topic,
-    "RemoveUserScramCredentialRecord": MetadataState._remove_user,
-    "TopicRecord": MetadataState._topic,
-    "UnfenceBrokerRecord": MetadataState._unfence,
-    "UnregisterBrokerRecord": MetadataState._unregister,
-    "UserScramCredentialRecord": MetadataState._user,
-    "UnregisterControllerRecord": MetadataState._drop_controller,
+    "UnfenceBrokerRecord": MetadataState._fence,
 }
-
-# Records without an effect on the state: `MetadataImage` handles transactions.
-_WITHOUT_STATE = frozenset(
-    (
-        "AbortTransactionRecord",
-        "BeginTransactionRecord",
-        "EndTransactionRecord",
-        "NoOpRecord",
-    )
-)
-
-RECORD_TYPES = frozenset((*_KEPT, *_APPLIED, *_WITHOUT_STATE))

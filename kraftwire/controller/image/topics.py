@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 
-from kraftwire.controller.image.record_store import Family, RecordStore, encode_in_version
+from kraftwire.controller.image.record_store import RecordStore, encode_in_version
+from kraftwire.controller.record_effects import Family
 from kraftwire.messages.clear_elr_record import ClearElrRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from kraftwire.controller.image.record_store import Family, RecordStore
+from kraftwire.controller.image.record_store import RecordStore
 from kraftwire.controller.image.state import MetadataState
+from kraftwire.controller.record_effects import Family
 from kraftwire.wire.message import Message
 
 

@@ -11,8 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kraftwire.controller.image.record_store import Family
 from kraftwire.controller.image.topics import NO_LEADER
+from kraftwire.controller.record_effects import Family
 from kraftwire.decode.body.secrets import holds_secrets, redact
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
 from kraftwire.protocol.config_resources import RESOURCE_NAMES

@@ -6,7 +6,7 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.controller.image import METADATA_VERSION, IncompleteImageError, MetadataImage
-from kraftwire.controller.image.state import RECORD_TYPES
+from kraftwire.controller.record_effects import RECORD_EFFECTS
 from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.clear_elr_record import ClearElrRecord
@@ -58,7 +58,7 @@ def _frozen(image: MetadataImage) -> list[Message]:
 
 def test_every_type_of_record_has_its_place() -> None:
     """A type that a later release of Kafka adds must not be lost silently."""
-    assert set(messages.METADATA_RECORDS.values()) == RECORD_TYPES
+    assert set(messages.METADATA_RECORDS.values()) == RECORD_EFFECTS.keys()
 
 
 def test_a_partition_carries_all_changes() -> None:
