@@ -118,11 +118,6 @@ class Capture:
         self._packed_before = 0
 
     @property
-    def packed(self) -> int:
-        """How many bytes of the files were read, as they lie there."""
-        return self._packed_before + self._source.packed
-
-    @property
     def problem(self) -> str:
         """Why the present file ends before it should, if it does."""
         return self._source.problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -16,7 +17,6 @@ from kraftwire.cli.decoding import (
     Reading,
     input_options,
     is_coloured,
-    job_count,
     listed,
     log_file_options,
     quiet_option,
@@ -25,6 +25,7 @@ from kraftwire.cli.decoding import (
     show,
     text_output,
 )
+from kraftwire.cli.output import say
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO, FrameBudget
 from kraftwire.decode.sinks import Sink
@@ -88,7 +89,7 @@ _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
 @click.option("--version", type=int, help="Raw responses: API version; --api names the API.")
 @click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Worker processes; default 1, or one per processor above 50 MB.")
+              help="JSON lines of several captures: number of processes, by default 1.")
 @quiet_option
 def decode(**options: Any) -> int:
     """Show what is in captures, log segments, snapshots and state files.
@@ -116,14 +117,11 @@ def decode(**options: Any) -> int:
     output = _output(options)
     what = _reading(options, output)
 
-    def make_sink(settings: Settings, stream: Any) -> Sink:
-        return _sink(output, settings, stream, options, is_live=what.is_live)
-
     return show(
         what,
-        make_sink,
+        partial(_sink, output, what.is_live, options),
         sys.stdout.buffer if output is Output.JSONL else text_output(),
-        jobs=job_count(options["jobs"], what.inputs) if _can_share(output, what) else 1,
+        jobs=_job_count(options["jobs"], output, what),
         young_objects=_YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None,
     )
 
@@ -180,23 +178,18 @@ def _raw_api(options: dict[str, Any]) -> tuple[int, int] | None:
     return key, version
 
 
-def _can_share(output: Output, what: Reading) -> bool:
-    """Whether several processes can show the frames.
-
-    Outputs that show whole exchanges need both frames in one process to filter them.
-    """
-    if what.is_following or what.kind in _RAW or output is Output.COLUMNS:
-        return False
-    return output is Output.JSONL or what.options.frame_filter().passes_all
+def _job_count(wanted: int | None, output: Output, what: Reading) -> int:
+    """Return how many processes to use: one, unless captures are read apart as JSON lines."""
+    if wanted in (None, 1):
+        return 1
+    if output is Output.JSONL and what.kind in ("auto", "capture") and what.are_apart:
+        return min(wanted, len(what.inputs))
+    say("kraftwire: --jobs has no effect: it is for JSON lines of captures that are read apart")
+    return 1
 
 
 def _sink(
-    output: Output,
-    settings: Settings,
-    stream: Any,
-    options: dict[str, Any],
-    *,
-    is_live: bool,
+    output: Output, is_live: bool, options: dict[str, Any], settings: Settings, stream: Any
 ) -> Sink:
     """Return what writes an output; its module is imported only for that."""
     topics, has_colour = settings.topics, is_coloured()

@@ -1,6 +1,6 @@
 """What `decode`, `stats`, `story` and `records` share: options, and the run of their inputs.
 
-Owns the names and the help of the options, the progress, the number of processes, and the report of
+Owns the names and the help of the options, the progress, and the report of
 problems and totals on standard error.
 """
 
@@ -10,11 +10,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from io import TextIOWrapper
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import click
 
@@ -28,9 +27,8 @@ from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
-from kraftwire.errors import KraftwireError, UsageError
-from kraftwire.inspect.run.inputs import STDIN, InputKind, Inputs, is_capture, is_live
-from kraftwire.inspect.run.parallel import OrderedOutput, Parent, Relay, fork
+from kraftwire.errors import UsageError
+from kraftwire.inspect.run.inputs import InputKind, Inputs, are_apart, is_live
 from kraftwire.inspect.run.run import Run
 from kraftwire.inspect.run.totals import Totals, summary
 from kraftwire.records.messages import FAMILIES
@@ -43,11 +41,6 @@ _KINDS = {
     _UNREADABLE: "inputs that cannot be read",
 }
 
-
-# The smallest size of captures that is worth more than one process, and the most processes that
-# help: one of them has to cut all packets into frames.
-_JOBS_BYTES_MIN = 50_000_000
-_JOBS_MAX = 8
 
 # A batch is at most this late; a metadata log gets one every half second.
 _FOLLOW_S = 0.2
@@ -85,19 +78,28 @@ quiet_option: Decorator[Any] = click.option(
 )
 
 
-class Problems:
-    """Reports problems; `finish` adds the number of those left out."""
+class Problem(NamedTuple):
+    """Something that a user should know of an input: its kind, and the text."""
 
-    def __init__(self) -> None:
+    kind: str
+    text: str
+
+
+class Problems:
+    """Reports problems on standard error; `finish` adds the number of those left out."""
+
+    def __init__(self, report: Callable[[Problem], object] | None = None) -> None:
+        """Begin; `report` takes the problems in place of standard error."""
         self._counts: Counter[str] = Counter()
+        self.report = report or self._say
 
     def finding(self, finding: FileFinding) -> None:
         """Report a finding of a file."""
-        self._report(finding.id, str(finding))
+        self.report(Problem(finding.id, str(finding)))
 
     def unreadable(self, text: str) -> None:
         """Report an input that cannot be read."""
-        self._report(_UNREADABLE, text)
+        self.report(Problem(_UNREADABLE, text))
 
     def finish(self) -> None:
         """Report how many problems were left out."""
@@ -106,10 +108,10 @@ class Problems:
             if more > 0:
                 say(f"kraftwire: {more:,} more {words}")
 
-    def _report(self, kind: str, text: str) -> None:
-        self._counts[kind] += 1
-        if kind not in _KINDS or self._counts[kind] <= _SHOWN_MAX:
-            say(f"kraftwire: {text}")
+    def _say(self, problem: Problem) -> None:
+        self._counts[problem.kind] += 1
+        if problem.kind not in _KINDS or self._counts[problem.kind] <= _SHOWN_MAX:
+            say(f"kraftwire: {problem.text}")
 
 
 class Progress(StatusLine):
@@ -128,67 +130,6 @@ class Progress(StatusLine):
         if totals.files.line_count:
             parts.append(f"{totals.files.line_count:,} lines of files")
         return ", ".join(parts) or "reading"
-
-
-def job_count(wanted: int | None, inputs: Iterable[str]) -> int:
-    """Return how many processes to use; `wanted` is the number that the user requested."""
-    paths = list(inputs)
-    if wanted == 1 or STDIN in paths or not hasattr(os, "fork"):
-        return 1
-    if wanted is not None:
-        return wanted
-    if not all(map(os.path.isfile, paths)):
-        return 1
-    if sum(os.path.getsize(path) for path in paths) < _JOBS_BYTES_MIN:
-        return 1
-    return min(_processors(), _JOBS_MAX) if all(map(is_capture, paths)) else 1
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-def in_processes(
-    count: int,
-    work: Callable[[Relay], object],
-    stream: IO[Any],
-    totals: Totals,
-    watching: AbstractContextManager[object],
-) -> Any:
-    """Do some work in processes that share a relay onto a stream; returns its result.
-
-    Meanwhile the number of frames in `totals` grows. Order: `watching` is entered once this
-    process forks no more, so it may start threads.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    reader = fork()
-    if isinstance(reader, Parent):
-        _read_all(reader, Relay(count, OrderedOutput(stream), reader.send), work)
-    try:
-        with watching:
-            while isinstance(received := reader.receive(), int):
-                totals.frames = received
-    finally:
-        reader.stop()
-    return received
-
-
-def _read_all(parent: Parent, relay: Relay, work: Callable[[Relay], object]) -> NoReturn:
-    """Act as the process that reads everything. Does not return."""
-
-    def result() -> object:
-        try:
-            return work(relay)
-        except (KraftwireError, OSError) as error:
-            raise relay.reason(error) from None
-        finally:
-            relay.stop()
-
-    parent.exit_with(result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,15 +153,18 @@ class Reading:
         """Whether each line is to be written at once."""
         return self.is_following or is_live(self.inputs)
 
-    def start(self, make_sink: MakeSink, stream: IO[Any], relay: Relay | None = None) -> Run:
-        """Begin a run. Raises: UsageError for filters that make no sense."""
-        memory = Memory()
-        sink = make_sink(self.options.settings(memory), relay.out if relay else stream)
-        return Run(self.options, sink, memory, relay=relay)
+    @property
+    def are_apart(self) -> bool:
+        """Whether there are several inputs, all captures, each of which is read by itself."""
+        return len(self.inputs) > 1 and are_apart(self.inputs, is_merging=self.is_merging)
 
-    def read(self, run: Run) -> None:
-        """Read the inputs, and report what is wrong with them."""
-        problems = Problems()
+    def start(self, make_sink: MakeSink, stream: IO[Any], memory: Memory | None = None) -> Run:
+        """Begin a run, with what is known. Raises: UsageError for filters that make no sense."""
+        memory = memory or Memory()
+        return Run(self.options, make_sink(self.options.settings(memory), stream), memory)
+
+    def read(self, run: Run, paths: Sequence[str], problems: Problems) -> None:
+        """Read some of the inputs, and report what is wrong with them."""
 
         def note(finding: FileFinding) -> None:
             problems.finding(finding)
@@ -230,9 +174,9 @@ class Reading:
         try:
             inputs = Inputs(run, problems.unreadable, self.kind, self.raw_api, self.is_merging)
             if self.is_following:
-                inputs.follow(self.inputs, _wait)
+                inputs.follow(paths, _wait)
             else:
-                inputs.read(self.inputs)
+                inputs.read(paths)
         finally:
             run.finish()
         problems.finish()
@@ -248,37 +192,24 @@ def show(
 ) -> int:
     """Show the inputs by an output, report the totals, and return the exit code.
 
-    The output is made with a stream, standard output as text unless another one is given.
+    The output is made with a stream, standard output as text unless another one is given. With
+    `jobs` of several the inputs are captures, which as many processes decode.
     `young_objects` is for the garbage collector, see `collect_rarely`.
     """
     stream = text_output() if stream is None else stream
     collect_rarely(young_objects)
-    if jobs > 1:
-        totals = _show_in_processes(reading, make_sink, stream, jobs)
-    else:
-        run = reading.start(make_sink, stream)
-        with Progress(run.totals, is_wanted=not reading.is_quiet):
-            reading.read(run)
-        totals = run.totals
+    run = reading.start(make_sink, stream)
+    totals = run.totals
+    with Progress(totals, is_wanted=not reading.is_quiet):
+        if jobs > 1:
+            from kraftwire.cli.processes import decode_captures  # most runs have one process
+
+            decode_captures(reading, make_sink, stream, jobs, totals)
+        else:
+            reading.read(run, reading.inputs, Problems())
     if not reading.is_quiet:
         _report(totals)
     return int(totals.exit_code)
-
-
-def _show_in_processes(
-    reading: Reading, make_sink: MakeSink, stream: IO[Any], count: int
-) -> Totals:
-    def work(relay: Relay) -> Totals:
-        run = reading.start(make_sink, stream, relay)
-        reading.read(run)
-        run.finish_relay()
-        run.totals.files.on_finding = None
-        return run.totals
-
-    totals = Totals()
-    progress = Progress(totals, is_wanted=not reading.is_quiet)
-    found: Totals = in_processes(count, work, stream, totals, progress)
-    return found
 
 
 def _report(totals: Totals) -> None:

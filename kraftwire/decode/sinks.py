@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
 from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
-from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
@@ -67,17 +66,3 @@ class Sink:
 
     def finish(self) -> None:
         """Show the rest, such as statistics, and flush."""
-
-    # -- several processes: see `inspect.run.parallel` -----------------------------------------
-
-    def relay(self, later: Callable[[RawFrame, int], Frame], topics: TopicNames, /) -> None:
-        """Prepare for frames that other processes show; `later` decodes one after its turn."""
-
-    def pass_over(self, frame: RawFrame, number: int, decoded: Frame | None, /) -> None:
-        """Register a frame that another process shows, so that later ones look the same.
-
-        `decoded` is set for frames that say something about others.
-        """
-
-    def hand_over(self) -> None:
-        """Write all text that is held back. Requests go on waiting for their responses."""

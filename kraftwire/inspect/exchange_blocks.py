@@ -67,10 +67,6 @@ class ExchangeWriter(DecodedExchangeSink):
         if self._is_live:
             self._flush()
 
-    def hand_over(self) -> None:
-        """Write the blocks that are ready but not written yet."""
-        self._flush()
-
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
         self._put(self.file_lines(line))

@@ -83,7 +83,7 @@ def _contest(traffic: Traffic, floors: dict[tuple[str, str], float]) -> list[Bar
 def _ours(traffic: Traffic, engine: str, output: str) -> tuple[list[str], dict[str, str]]:
     """A command of ours, and its environment."""
     program = str(Path(sysconfig.get_path("scripts")) / "kraftwire")
-    command = [program, "decode", str(traffic.path), "--jobs", "1", "--quiet", *OUTPUTS[output]]
+    command = [program, "decode", str(traffic.path), "--quiet", *OUTPUTS[output]]
     return command, {"KRAFTWIRE_PURE": ENGINES[engine]}
 
 

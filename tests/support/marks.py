@@ -196,10 +196,6 @@ LONG_CASES = {
         "test_a_recipe_leads_to_its_end[3",
         "test_a_recipe_leads_to_its_end[4",
     ),
-    "unit/inspect/test_jobs.py": (
-        "test_the_output_does_not_depend_on_the_number_of_jobs[--bytes",
-        "test_the_output_does_not_depend_on_the_number_of_jobs[-v",
-    ),
 }
 
 _FULL = tuple(f"{file}::{name}" for file, names in LONG_CASES.items() for name in names)

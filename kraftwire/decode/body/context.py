@@ -6,7 +6,6 @@ requests that are never answered they forget the oldest first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from sys import getsizeof, intern
 from typing import Any, TypeVar
@@ -82,8 +81,6 @@ class TopicNames:
         self._bytes = 0
         # The number of changes so far: a text with names in it is valid until it changes.
         self.changes = 0
-        # Called before a message changes the names, so that texts with the old ones can be made.
-        self.before_change: Callable[[], None] | None = None
 
     def learn(self, message: Message, version: int) -> None:
         """Note the topics of a message that carries both names and ids."""
@@ -92,8 +89,6 @@ class TopicNames:
                 if not topic.name or not topic.id or self._names.get(topic.id) == topic.name:
                     continue
                 if self._has_room(topic.id, topic.name):
-                    if self.before_change is not None:
-                        self.before_change()
                     self.changes += 1
                     self._names[topic.id] = topic.name
 

@@ -397,10 +397,6 @@ class FrameDecoder:
         self._contexts = ResponseContexts(self.memory)
         self._next_number = 0
 
-    def later(self, frame: RawFrame, number: int) -> Frame:
-        """Return an earlier frame, which must reveal nothing about others."""
-        return Frame(frame, number, self.settings, self._contexts)
-
     def decode(self, frame: RawFrame, number: int | None = None) -> Frame:
         """Return the next frame of the run.
 

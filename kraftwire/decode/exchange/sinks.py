@@ -1,20 +1,16 @@
 """The base classes of outputs that show exchanges: each response comes with its request.
 
-Requests wait in one table per output, `PendingRequests`. In a run of several processes, each of
-them shows some frames and skips the others: a skipped request is kept as it came, and is decoded
-only if this process shows its response, or before the names of topics change.
+Requests wait in one table per output, `PendingRequests`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Generic, TypeVar
 
 from kraftwire.capture.framing.frames import RawFrame, Request
-from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.quick import quick_bodies, quick_body
+from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
@@ -48,18 +44,6 @@ _OBJECTS_RATIO = 24
 _OBJECTS_BYTES_MAX = 8 * 1024 * 1024
 
 
-@dataclass(slots=True, eq=False)
-class SkippedRequest:
-    """A request that another process shows, if it is shown without a response.
-
-    `decoded` is set if the frame explains others.
-    """
-
-    frame: RawFrame
-    number: int
-    decoded: Frame | None
-
-
 class ExchangeSink(Sink, Generic[T]):
     """Pairs the frames it takes: reports each response with what was kept of its request.
 
@@ -72,14 +56,10 @@ class ExchangeSink(Sink, Generic[T]):
     # `decode.body.quick`.
     reads_quickly: ClassVar[bool] = False
 
-    _later: Callable[[RawFrame, int], Frame]
-
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
         limit = PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
-        self._pending: PendingRequests[T | SkippedRequest] = PendingRequests(limit)
-        # The bytes of skipped requests.
-        self._skipped_bytes = 0
+        self._pending: PendingRequests[T] = PendingRequests(limit)
 
     def frame(self, decoded: Frame) -> None:
         """Take the next frame."""
@@ -112,9 +92,7 @@ class ExchangeSink(Sink, Generic[T]):
             found = self._pending.take(frame.connection, request)
             if self._pending.has_skipped:
                 self._report_unanswered()
-            if found.__class__ is SkippedRequest:
-                found = self._decoded(found)
-        self.take_response(cast("T | None", found), frame, body, decoded)
+        self.take_response(found, frame, body, decoded)
 
     def _keep(self, frame: RawFrame, request: Request, kept: T) -> None:
         weight = self.weight(frame, kept) if self._is_weighed else 1
@@ -124,14 +102,14 @@ class ExchangeSink(Sink, Generic[T]):
 
     def _report_unanswered(self) -> None:
         for each in self._pending.skipped():
-            self.take_unanswered(self._decoded(each), True)
+            self.take_unanswered(each, True)
 
     def finish(self) -> None:
         """Report the requests that never got a response."""
         for each in self._pending.drain():
-            self.take_unanswered(self._decoded(each), True)
+            self.take_unanswered(each, True)
 
-    def weight(self, frame: RawFrame, _kept: T | None, /) -> int:
+    def weight(self, frame: RawFrame, _kept: T, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""
         return frame.size + _OBJECT_BYTES
 
@@ -158,91 +136,6 @@ class ExchangeSink(Sink, Generic[T]):
         It got one that the capture lost if `lost` of its `Request` says so.
         """
         raise NotImplementedError
-
-    # -- several processes: see `inspect.run.parallel` -----------------------------------------
-
-    def relay(self, later: Callable[[RawFrame, int], Frame], topics: TopicNames) -> None:
-        """Prepare for frames that other processes show; `later` decodes one after its turn."""
-        self._later = later
-        topics.before_change = self.decode_skipped
-
-    def pass_over(self, frame: RawFrame, number: int, decoded: Frame | None, /) -> None:
-        """Register a frame that another process shows."""
-        request = frame.request
-        if frame.direction == "request":
-            self.note_connection(frame)
-            if request is None or not request.has_response:
-                self.note_shown(frame.time_ns)
-                return
-            self._keep_skipped(request, SkippedRequest(frame, number, decoded))
-            return
-        found = None if request is None else self._pending.take(frame.connection, request)
-        self._forget_unanswered()
-        if found is None:
-            self.note_connection(frame)
-        else:
-            self._forget(found)
-        self.note_shown(frame.time_ns)
-
-    def _keep_skipped(self, request: Request, skipped: SkippedRequest) -> None:
-        frame = skipped.frame
-        self._skipped_bytes += len(frame.data)
-        kept: T | SkippedRequest = skipped
-        if self._skipped_bytes > PENDING_BYTES_MAX and not self._is_weighed:
-            kept = self._decoded(skipped)
-        weight = self.weight(frame, None) if self._is_weighed else 1
-        self._pending.add(frame.connection, request, kept, weight)
-        self._forget_unanswered()
-
-    def _forget_unanswered(self) -> None:
-        if self._pending.has_skipped:
-            for each in self._pending.skipped():
-                self._forget(each)
-                if isinstance(each, SkippedRequest):
-                    self.note_shown(each.frame.time_ns)
-                else:
-                    self.note_shown(self.time_of(each))
-
-    def _forget(self, request: T | SkippedRequest) -> None:
-        if isinstance(request, SkippedRequest):
-            self._skipped_bytes -= len(request.frame.data)
-        else:
-            self.drop(request)
-
-    def decode_skipped(self) -> None:
-        """Decode the requests that were skipped, before the names that they show change."""
-        if self._skipped_bytes:
-            self._pending.replace(self._decoded)
-
-    def _decoded(self, request: T | SkippedRequest) -> T:
-        """Return what is kept of a request, also of one that was skipped."""
-        if not isinstance(request, SkippedRequest):
-            return request
-        frame, decoded = request.frame, request.decoded
-        self._skipped_bytes -= len(frame.data)
-        body = quick_body(frame) if self.reads_quickly else None
-        if body is None:
-            decoded = decoded or self._later(frame, request.number)
-            _ = decoded.findings
-            body = decoded.body
-        return cast("T", self.keep_request(frame, body, decoded))
-
-    def time_of(self, _request: T, /) -> int:
-        """Return the time of a request by what was kept of it, for `note_shown`, else -1.
-
-        Units: nanoseconds since the epoch.
-        """
-        return -1
-
-    def note_connection(self, _frame: RawFrame, /) -> None:
-        """Remember what the texts of later frames depend on."""
-
-    def note_shown(self, _time_ns: int, /) -> None:
-        """Remember the time of something that another process shows."""
-
-    def drop(self, _request: T, /) -> None:
-        """Forget what was kept of a request, which another process shows."""
-
 
 class DecodedCache:
     """Bounds the objects of decoded requests that wait, by an estimate of their memory."""
@@ -315,7 +208,3 @@ class DecodedExchangeSink(ExchangeSink[Frame]):
         """Take a request without a response."""
         self._cache.release(request)
         self.exchange(request, None, is_awaited)
-
-    def drop(self, request: Frame, /) -> None:
-        """Forget a request that another process shows."""
-        self._cache.release(request)

@@ -35,7 +35,6 @@ _NO_LATENCY = "-".rjust(9)
 
 _NS = 1_000_000_000
 _DAY_S = 86_400
-_DAY_NS = _DAY_S * _NS
 _CACHE_MAX = 20_000
 # Size of the column cache, per connection, API and version.
 _PLACES_MAX = 5_000
@@ -166,27 +165,6 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         line = f"{self._time(time_ns)} {place} {sizes:>13} {latency} {error}"
         return f"{line} {facts}" if facts else line
 
-    # -- what other processes show ---------------------------------------------------------------
-
-    def time_of(self, request: _KeptRequest, /) -> int:
-        """Return the time of a request. Units: nanoseconds since the epoch."""
-        return request[0]
-
-    def note_connection(self, frame: RawFrame, /) -> None:
-        """Note a connection; it may widen the column for the lines that follow."""
-        if (frame.connection, frame.api_key, frame.api_version) not in self._places:
-            self._place(frame)
-
-    def note_shown(self, time_ns: int, /) -> None:
-        """Note the time of a line that another process writes, with the heading of its day."""
-        if _day_of(time_ns) not in (self._day, -1):
-            self._day = _day_of(time_ns)
-            self._second_ns = -2 * _NS
-
-    def hand_over(self) -> None:
-        """Write the lines that are ready but not written yet."""
-        self._flush()
-
     # -- columns -------------------------------------------------------------------------------
 
     def _time(self, time_ns: int) -> str:
@@ -223,7 +201,6 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         text = self._places.get(key)
         if text is None:
             if len(self._places) > _PLACES_MAX:
-                self.decode_skipped()
                 self._places.clear()
             self._width = max(self._width, len(frame.connection))
             connection = (frame.connection or "-").ljust(self._width)
@@ -292,11 +269,6 @@ class LineWriter(ExchangeSink[_KeptRequest]):
     def _flush(self) -> None:
         self._write()
         self._stream.flush()
-
-
-def _day_of(time_ns: int) -> int:
-    """Return the days since the epoch at a time, -1 where the time is not known."""
-    return time_ns // _DAY_NS if time_ns >= 0 else -1
 
 
 def _date_heading(day: int, *, is_coloured: bool) -> str:

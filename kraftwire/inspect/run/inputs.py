@@ -325,11 +325,11 @@ class Inputs:
         # Before the file is opened: an error leaves nothing open.
         self.run.line_filter.ensure_for_captures(name)
         capture = Capture(*paths, on_ending=self.run.ending, keys=self.run.options.keys)
-        self._show_capture(capture, name, sum(map(_size, paths)))
+        self._show_capture(capture, name)
 
-    def _show_capture(self, capture: Capture, name: str, size: int = 0) -> None:
+    def _show_capture(self, capture: Capture, name: str) -> None:
         self.run.begin_capture(name, capture.health)
-        self.run.lists(capture.lists(), lambda: capture.packed / size if size else 0.0)
+        self.run.lists(capture.lists())
 
     def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
         """The captures that are named and were taken at the same time, if there are several."""
@@ -359,11 +359,7 @@ class Inputs:
                 self.report(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
         for place in clocks.alone:
             self.report(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
-        size = sum(map(_size, paths))
-        self.run.frames(
-            merged(captures, clocks, endings),
-            lambda: sum(each.packed for each in captures) / size,
-        )
+        self.run.frames(merged(captures, clocks, endings))
 
     def _read_pipe(self) -> None:
         """Read standard input, whatever it is; of a capture each packet as it comes."""
@@ -489,18 +485,22 @@ class Rotated:
         return recording
 
 
+def are_apart(paths: Sequence[str], *, is_merging: bool) -> bool:
+    """Whether all paths are captures, none of which is read together with another one."""
+    rotated = Rotated(paths)
+    if not all(map(rotated.is_alone, paths)):
+        return False
+    if is_merging:
+        from kraftwire.inspect.run.merged import overlapping  # most runs have one capture
+
+        return not overlapping(paths)
+    return True
+
+
 def _ensure_named(paths: Iterable[str]) -> None:
     """Raises: UsageError for a name that is empty, which would mean the current folder."""
     if "" in paths:
         raise UsageError("an empty name is not a file")
-
-
-def _size(path: str) -> int:
-    """The size of a file; 0 if it is gone."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
 
 
 def _ignore(_error: StorageError) -> None:

@@ -5,13 +5,12 @@ Where frames and lines come from is up to `inputs`.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
-from kraftwire.decode.body.context import Memory, needs_learning
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import FileFinding, FileLine
@@ -19,13 +18,9 @@ from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.filters.lines import LineFilter
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
-from kraftwire.errors import StorageError, UsageError
-from kraftwire.inspect.run.parallel import Relay
+from kraftwire.errors import UsageError
 from kraftwire.inspect.run.pending import PendingExchanges, PendingInOrder
 from kraftwire.inspect.run.totals import Totals
-
-# The number of frames that were shown, and the findings in them by id.
-Counts = tuple[int, Counter[str]]
 
 
 class Run:
@@ -36,13 +31,8 @@ class Run:
         options: Options,
         sink: Sink,
         memory: Memory | None = None,
-        *,
-        relay: Relay | None = None,
     ) -> None:
-        """Begin a run.
-
-        `memory` holds what is known at the start and what the run learns. With a `relay` several
-        processes show the frames; the sink writes to the relay's stream.
+        """Begin a run; `memory` holds what is known at the start and what the run learns.
 
         Raises: UsageError for filters that make no sense.
         """
@@ -55,10 +45,12 @@ class Run:
         self._sink = sink
         self._in_order: PendingInOrder | None = None
         self._is_refused = False
-        self._relay = relay
-        if relay is not None:
-            relay.hand_over, relay.take = sink.hand_over, self._take_counts
-            sink.relay(self._decoder.later, self.memory.topics)
+
+    def begin(self, count: int, first_ns: int) -> None:
+        """Continue after frames that another run has: their number, and the time of the first."""
+        self.totals.frames = count
+        self._filter.begin(first_ns)
+        self._sink.begin(first_ns)
 
     @property
     def passes_all(self) -> bool:
@@ -89,24 +81,15 @@ class Run:
             raise UsageError(f"{file} is not a capture and holds no requests")
         self.line_filter.ensure_for_files(file)
 
-    def frames(
-        self, frames: Iterable[RawFrame], part_read: Callable[[], float] = lambda: 0.0
-    ) -> None:
+    def frames(self, frames: Iterable[RawFrame]) -> None:
         """Decode frames and show those that pass the filter; see `lists`."""
-        self.lists(((frame,) for frame in frames), part_read)
+        self.lists((frame,) for frame in frames)
 
-    def lists(
-        self, lists: Iterable[Sequence[RawFrame]], part_read: Callable[[], float] = lambda: 0.0
-    ) -> None:
-        """Decode and show frames that come some at a time, which takes less time.
-
-        `part_read` is the part of the input that was read so far, from 0 to 1.
-        """
+    def lists(self, lists: Iterable[Sequence[RawFrame]]) -> None:
+        """Decode and show frames that come some at a time, which takes less time."""
         lists = self._begun(lists)
         frames = chain.from_iterable(lists)
-        if self._relay is not None:
-            self._show_relayed(lists, self._relay, part_read)
-        elif self._filter.passes_all:
+        if self._filter.passes_all:
             self._show_all(lists)
         elif self._sink.takes_exchanges:
             self._show_exchanges(frames)
@@ -122,9 +105,7 @@ class Run:
         first = next(rest, None)
         if first is None:
             return ()
-        time_ns = first[0].time_ns
-        self._filter.begin(time_ns)
-        self._sink.begin(time_ns)
+        self.begin(0, first[0].time_ns)
         return chain((first,), rest)
 
     def _show_all(self, lists: Iterable[Sequence[RawFrame]]) -> None:
@@ -141,54 +122,6 @@ class Run:
                 totals.shown += 1
             else:
                 self._show(decode(frame, number))
-
-    def _show_relayed(
-        self, lists: Iterable[Sequence[RawFrame]], relay: Relay, part_read: Callable[[], float]
-    ) -> None:
-        """Show some frames; learn from the others, which workers show."""
-        try:
-            self._show_or_pass_over(lists, relay, part_read)
-        except BaseException as error:
-            # The process that reads all of an input reports what is wrong with it.
-            if not isinstance(error, StorageError):
-                relay.fail(error)
-            relay.end()
-            raise
-        relay.end()
-
-    def _show_or_pass_over(
-        self, lists: Iterable[Sequence[RawFrame]], relay: Relay, part_read: Callable[[], float]
-    ) -> None:
-        totals, passes_all = self.totals, self._filter.passes_all
-        is_passing, until = False, relay.begin(totals.frames, part_read)
-        for frames in lists:
-            at = 0
-            while at < len(frames):
-                if totals.frames >= until:
-                    is_passing, until = relay.turn(totals.frames)
-                some = frames[at : at + until - totals.frames]
-                at += len(some)
-                if is_passing:
-                    self._pass_over(some)
-                elif passes_all:
-                    self._show_list(some)
-                else:
-                    for frame in some:
-                        self._show_alone(self._decode(frame))
-
-    def _pass_over(self, frames: Sequence[RawFrame]) -> None:
-        totals, decode, pass_over = self.totals, self._decoder.decode, self._sink.pass_over
-        for frame in frames:
-            number = totals.frames
-            totals.frames = number + 1
-            is_telling = needs_learning(frame.api_key)
-            pass_over(frame, number, decode(frame, number) if is_telling else None)
-
-    def _take_counts(self) -> Counts:
-        """Return what was counted of the frames that were shown since the last time."""
-        totals, counts = self.totals, (self.totals.shown, self.totals.findings)
-        totals.shown, totals.findings = 0, Counter()
-        return counts
 
     def _show_exchanges(self, frames: Iterable[RawFrame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
@@ -243,11 +176,3 @@ class Run:
         """End the output, unless it was refused. Order: once, whatever ended the run."""
         if not self._is_refused:
             self._sink.finish()
-
-    def finish_relay(self) -> None:
-        """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
-        if self._relay is None:
-            return
-        for shown, findings in self._relay.finish():
-            self.totals.shown += shown
-            self.totals.findings.update(findings)

@@ -69,6 +69,14 @@ class Totals:
     refusals: list[str] = field(default_factory=list)
     unreadable: int = 0
 
+    def add(self, other: Totals) -> None:
+        """Add the totals of another run of captures."""
+        self.frames += other.frames
+        self.shown += other.shown
+        self.findings.update(other.findings)
+        self.captures |= other.captures
+        self.unreadable += other.unreadable
+
     @property
     def has_shown(self) -> bool:
         """Whether anything passed the filters."""

@@ -108,10 +108,10 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         exchange.response_time, exchange.response = frame.time, body
         self.on_response(exchange)
 
-    def weight(self, frame: RawFrame, kept: ObservedExchange | None, /) -> int:
+    def weight(self, frame: RawFrame, kept: ObservedExchange, /) -> int:
         """Return the memory that a request with its body takes. Units: bytes."""
         own = super().weight(frame, kept)
-        return own if kept is None or kept.request is None else own + objects_of(kept.request)
+        return own if kept.request is None else own + objects_of(kept.request)
 
     def take_unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
         """Add a request that gets no response."""
