@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable
 
 from kraftwire.errors import UsageError
-
-# Host, without brackets, and port.
-Address = tuple[str, int]
+from kraftwire.protocol.endpoint import Address
 
 # Kafka takes a listener's name before the address as well: CONTROLLER://host:port.
 _ADDRESS = re.compile(r"(?:[\w.-]+://)?(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]\s]+)):(\d{1,5})")
@@ -27,12 +25,6 @@ def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ..
     if not found:
         raise UsageError(f"{option}: expected host:port, found an empty list")
     return tuple(found)
-
-
-def address_text(address: Address) -> str:
-    """Format an address."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _parse(text: str, option: str) -> Address:

@@ -110,7 +110,7 @@ class AsyncAdmin:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._attempts.aclose()
+        self._attempts.close()
 
     async def describe_quorum(self) -> QuorumInfo:
         """The metadata quorum as its leader sees it; waits for a leader if there is none."""

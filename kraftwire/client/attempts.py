@@ -50,7 +50,7 @@ class RetrySettings:
 
 
 class Attempts:
-    """Sends requests until a node gives a final response. Order: close it with `aclose`."""
+    """Sends requests until a node gives a final response. Order: close it with `close`."""
 
     def __init__(self, cluster: ClusterSettings, retry: RetrySettings) -> None:
         self._cluster = Cluster(cluster)
@@ -69,9 +69,9 @@ class Attempts:
         """Whether the cluster is reached through its controllers."""
         return self._cluster.settings.is_controllers
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close all connections."""
-        await self._cluster.aclose()
+        self._cluster.close()
 
     async def until_done(
         self, what: str, attempt: Callable[[], Awaitable[_Result]]

@@ -8,21 +8,22 @@ not the one that was found at its address sends the client back to the bootstrap
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
 
-from kraftwire.client.addresses import Address, address_text
-from kraftwire.client.channel import Channel, UnknownHostError
 from kraftwire.client.results import ClusterInfo, NodeInfo
 from kraftwire.errors import ApiError, SecurityError, UsageError, WireError
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.protocol.session import Aim
+from kraftwire.transport.client_connection import ClientConnection, UnknownHostError
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
 # What is known of the cluster is wrong: the client is to begin anew.
 _REBOOTSTRAP = ErrorCode.REBOOTSTRAP_REQUIRED
+
+# Names that have had an address: whoever watches for long outlasts a moment without.
+_known_hosts = set[str]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +54,13 @@ class ClusterSettings:
 
 
 class Cluster:
-    """The known nodes of a cluster. Order: close it with `aclose`."""
+    """The known nodes of a cluster. Order: close it with `close`."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
         self._info: ClusterInfo | None = None
         self._is_outdated = False
-        self._channels: dict[Address, Channel] = {}
+        self._connections: dict[Address, ClientConnection] = {}
         self._next_seed = 0
 
     async def info(self) -> ClusterInfo:
@@ -97,7 +101,7 @@ class Cluster:
                     if _is_wrong_kind(error):
                         raise
                     if isinstance(error, ApiError) and error.code == _REBOOTSTRAP:
-                        await self._rebootstrap()
+                        self._rebootstrap()
                     errors.append(error)
                     continue
                 self._next_seed += step + 1
@@ -105,7 +109,11 @@ class Cluster:
                 return self._info
         if refused is not None:
             raise refused
-        unknown = [error for error in errors if isinstance(error, UnknownHostError)]
+        unknown = [
+            error
+            for error in errors
+            if isinstance(error, UnknownHostError) and error.host not in _known_hosts
+        ]
         if self._info is None and len(unknown) == len(errors):
             problems = ", ".join(error_detail(error) for error in unknown)
             raise UsageError(f"no host of the given addresses is known: {problems}")
@@ -114,47 +122,51 @@ class Cluster:
     async def request(
         self, node: NodeInfo, message: Message, timeout_s: float | None = None
     ) -> Message:
-        """Send a request to a node and return its answer. Raises: as `Channel`."""
-        channel = await self._channel((node.host, node.port), self._aim(node))
+        """Send a request to a node and return its answer. Raises: as `ClientConnection`."""
+        connection = await self._connected((node.host, node.port), self._aim(node))
         limit_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
-        return await channel.request(message, timeout_s=limit_s)
+        return await connection.request(message, timeout_s=limit_s)
 
     async def connect(self, node: NodeInfo) -> None:
-        """Connect to a node unless already connected. Raises: as `Channel`."""
-        await self._channel((node.host, node.port), self._aim(node))
+        """Connect to a node unless already connected. Raises: as `ClientConnection`."""
+        await self._connected((node.host, node.port), self._aim(node))
 
     def _aim(self, node: NodeInfo) -> Aim | None:
         cluster_id = self._info.cluster_id if self._info is not None else ""
         return (cluster_id, node.id) if cluster_id and node.id >= 0 else None
 
-    async def _channel(self, address: Address, aim: Aim | None = None) -> Channel:
-        channel = self._channels.get(address)
-        if channel is None or channel.is_closed:
+    async def _connected(self, address: Address, aim: Aim | None = None) -> ClientConnection:
+        connection = self._connections.get(address)
+        if connection is None or connection.is_closed:
             try:
-                channel = await Channel.connect(
+                connection = await ClientConnection.connect(
                     address,
                     client_id=self.settings.client_id,
                     timeout_s=self.settings.connect_timeout_s,
                     security=self.settings.security,
                     aim=aim,
+                    explains=True,
                 )
             except ApiError as error:
+                if _has_address(error):
+                    _known_hosts.add(address[0])
                 if error.code == _REBOOTSTRAP:
-                    await self._rebootstrap()
+                    self._rebootstrap()
                 raise
-            self._channels[address] = channel
-        return channel
+            _known_hosts.add(address[0])
+            self._connections[address] = connection
+        return connection
 
-    async def _rebootstrap(self) -> None:
+    def _rebootstrap(self) -> None:
         """Know nothing but the bootstrap addresses again."""
-        await self.aclose()
+        self.close()
         self._info = None
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close all connections."""
-        for channel in self._channels.values():
-            await channel.aclose()
-        self._channels.clear()
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
 
     def known_ids(self) -> dict[Address, int | None]:
         """Return the ids of the nodes at all known addresses, None where it is not known."""
@@ -167,15 +179,15 @@ class Cluster:
         return list(self.known_ids())
 
     async def _discover(self, seed: Address) -> ClusterInfo:
-        channel = await self._channel(seed)
+        connection = await self._connected(seed)
         timeout_s = self.settings.request_timeout_s
         try:
             if not self.settings.is_controllers:
-                metadata = await channel.request(MetadataRequest(topics=[]), timeout_s=timeout_s)
+                metadata = await connection.request(MetadataRequest(topics=[]), timeout_s=timeout_s)
                 assert isinstance(metadata, MetadataResponse)
                 return _from_metadata(metadata, seed)
             message = DescribeClusterRequest(endpoint_type=ENDPOINT_CONTROLLER)
-            described = await channel.request(message, timeout_s=timeout_s)
+            described = await connection.request(message, timeout_s=timeout_s)
         except ApiError as error:
             if error.code != ErrorCode.UNSUPPORTED_VERSION:
                 raise
@@ -217,6 +229,12 @@ def refusal(code: int, message: str | None) -> ApiError:
 def _is_retriable(code: int) -> bool:
     is_known = not error_name(code).startswith("UNKNOWN(")
     return is_known and (ErrorCode(code).is_retriable or code == _REBOOTSTRAP)
+
+
+def _has_address(error: ApiError) -> bool:
+    """Return whether a failed connection got as far as an address of the host."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and not isinstance(cause, socket.gaierror)
 
 
 def _is_wrong_kind(error: ApiError | WireError) -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self, TypeVar
 
-from kraftwire.client.addresses import Address
 from kraftwire.client.cluster import is_temporary, refusal
 from kraftwire.client.security import Given, client_security
 from kraftwire.client.sync import Admin, Connection
@@ -24,6 +23,7 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.protocol.endpoint import Address
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import Batch, read_batches

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import trio
 
-from kraftwire.client.addresses import Address, address_text
 from kraftwire.client.cluster import Cluster, error_detail
 from kraftwire.client.requests import is_led, known_leader, log_request
 from kraftwire.client.results import NodeInfo
 from kraftwire.errors import ApiError, SecurityError, WireError
+from kraftwire.protocol.endpoint import Address, address_text
 
 # A node that runs answers in milliseconds.
 _SECONDS = 2.0

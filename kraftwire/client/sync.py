@@ -11,12 +11,11 @@ from typing import Self, TypeVar
 
 import trio
 
-from kraftwire.client.addresses import Address
 from kraftwire.client.admin import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, AsyncAdmin
-from kraftwire.client.channel import Channel
 from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
 from kraftwire.client.security import Given, client_security
-from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.endpoint import Address, Endpoint
+from kraftwire.transport.client_connection import ClientConnection
 from kraftwire.wire.message import Message
 
 _Result = TypeVar("_Result")
@@ -158,7 +157,7 @@ class Connection:
     """A connection to one node for programs without an event loop.
 
     Each call runs an event loop of its own; the socket stays open between them. Parameters, order
-    and errors are those of `Channel`.
+    and errors are those of `ClientConnection`.
     """
 
     def __init__(
@@ -166,9 +165,13 @@ class Connection:
     ) -> None:
         secured = client_security(security)
         self._timeout_s = timeout_s
-        self._channel = _finish(
-            lambda: Channel.connect(
-                address, client_id=client_id, timeout_s=timeout_s, security=secured
+        self._connection = _finish(
+            lambda: ClientConnection.connect(
+                address,
+                client_id=client_id,
+                timeout_s=timeout_s,
+                security=secured,
+                explains=True,
             )
         )
 
@@ -180,11 +183,15 @@ class Connection:
 
     def request(self, message: Message) -> Message:
         """Send a request and wait for its answer; error codes in it are left to the caller."""
-        return _finish(lambda: self._channel.request(message, timeout_s=self._timeout_s))
+        return _finish(lambda: self._connection.request(message, timeout_s=self._timeout_s))
 
     def close(self) -> None:
         """Close the connection."""
-        _finish(self._channel.aclose)
+
+        async def close() -> None:
+            self._connection.close()
+
+        _finish(close)
 
 
 def _finish(call: Callable[[], Awaitable[_Result]]) -> _Result:

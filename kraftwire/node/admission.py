@@ -34,9 +34,9 @@ from typing import Protocol, TypeVar
 import trio
 
 from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_ELEMENTS_MAX
-from kraftwire.node.link import Stream
 from kraftwire.transport.paced_stream import PacedStream, Readiness
 from kraftwire.transport.rate_gate import REQUEST_COST_BYTES, RateGate
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.message import Message, Struct
 
 # Holders of fewer bytes are closed last.

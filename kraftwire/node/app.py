@@ -273,12 +273,11 @@ class Node:
         log("info", "stopped", graceful=parts.driver.was_graceful)
 
     def _make_link(self, client_id: str) -> Link:
-        tap = self._capture.tap if self._capture else None
         return Link(
             client_id,
             stats=self._link_stats,
             garbage=self._garbage,
-            tap=tap,
+            make_tap=self._capture.tap if self._capture else None,
             security=self._client_security,
         )
 

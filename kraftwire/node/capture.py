@@ -13,9 +13,9 @@ from typing import BinaryIO
 import trio
 
 from kraftwire.errors import UsageError
-from kraftwire.node.link import Stream
 from kraftwire.node.logs import log
 from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
+from kraftwire.transport.streams import Stream
 
 
 def _private(path: str, flags: int) -> int:

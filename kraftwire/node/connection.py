@@ -37,7 +37,6 @@ from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.handlers.api_versions import only_api_versions
-from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import FAULTS, RateLimit, log, log_fault
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.envelope import Buffers, response_buffers
@@ -47,6 +46,7 @@ from kraftwire.protocol.software import WITH_SOFTWARE, software_name
 from kraftwire.security.principal import ANONYMOUS
 from kraftwire.security.sasl_server import End, SaslServer, Step
 from kraftwire.transport.paced_stream import PeerGone
+from kraftwire.transport.streams import Stream, Tap, close_now
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from kraftwire.errors import SecurityError, UsageError
-from kraftwire.node.link import Stream
 from kraftwire.security.mapping import PrincipalMapper
 from kraftwire.security.principal import ANONYMOUS, Principal, host_text
 from kraftwire.security.sasl_server import LoginSettings, SaslServer
 from kraftwire.transport.paced_stream import PacedStream
+from kraftwire.transport.streams import Stream
 
 Accept = Callable[[PacedStream], Awaitable[tuple[Stream, bytes | None]]]
 """Shakes hands; returns the stream to use, and the client's certificate in DER, if any."""

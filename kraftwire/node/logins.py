@@ -26,7 +26,6 @@ from kraftwire.node.guard import Accept, Guard
 from kraftwire.node.handlers import api_versions
 from kraftwire.node.handlers.versions import offered
 from kraftwire.node.key_set_file import KeySetFile
-from kraftwire.node.link import Stream
 from kraftwire.node.logs import log
 from kraftwire.node.scram_quorum import ScramUsers
 from kraftwire.security.credentials import GSSAPI, OAUTHBEARER, PLAIN, PlainUsers
@@ -41,6 +40,7 @@ from kraftwire.security.sasl_server import LoginSettings, MechanismServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, mechanism_number
 from kraftwire.security.settings import Properties
 from kraftwire.security.tokens import Tokens, has_expired
+from kraftwire.transport.streams import Stream
 
 if TYPE_CHECKING:
     from kraftwire.node.key_set_url import KeySetUrl

@@ -49,7 +49,7 @@ class Forwarder:
                 link = self._idle.pop() if self._idle else self._make_link()
                 try:
                     link.retarget(endpoint.host, endpoint.port)
-                    return await link.exchange(message, version=version)
+                    return await link.exchange(message, version_max=version)
                 except LinkDown as error:
                     raise ApiError(ErrorCode.NOT_CONTROLLER, f"no leader: {error}") from error
                 finally:

@@ -1,4 +1,4 @@
-"""The address of a listener, as registrations, voter sets and responses carry it.
+"""Addresses: of a node, and of a listener as registrations, voter sets and responses carry it.
 
 Source: Kafka's `Endpoint`.
 """
@@ -6,6 +6,9 @@ Source: Kafka's `Endpoint`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+# Host, without brackets, and port.
+Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,9 @@ class Endpoint:
     def is_usable(self) -> bool:
         """Whether host and port can be those of a node; peers may send addresses without."""
         return bool(self.listener and self.host) and 0 < self.port < 65536
+
+
+def address_text(address: Address) -> str:
+    """Format an address."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -11,6 +11,7 @@ from typing import TypeVar
 import trio
 
 from kraftwire.errors import ApiError, SecurityError, WireError
+from kraftwire.protocol.endpoint import address_text
 from kraftwire.security.errors import LISTENER, PROTOCOL, SaslError
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.tls import TlsContext
@@ -66,7 +67,7 @@ class SecuredStream:
     ) -> None:
         self._security = security
         self._address = (host, port)
-        self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._where = address_text(self._address)
         self._client_id = client_id
         self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = stream
         self._rest = bytearray()
@@ -80,12 +81,17 @@ class SecuredStream:
             await self._shake_hands(self._security.tls)
         await self._log_in()
 
+    @property
+    def is_renewal_due(self) -> bool:
+        """Whether the session ends soon."""
+        return self._renew_at is not None and time.monotonic() >= self._renew_at
+
     async def renew(self) -> None:
         """Log in again if the session ends soon; call it between two exchanges.
 
         Raises: as `secure`.
         """
-        if self._renew_at is not None and time.monotonic() >= self._renew_at:
+        if self.is_renewal_due:
             await self._log_in()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:

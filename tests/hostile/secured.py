@@ -17,7 +17,6 @@ import trio
 
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.node.guard import Guard
-from kraftwire.node.link import Stream
 from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.mapping import PrincipalMapper
 from kraftwire.security.plain import PlainServer
@@ -27,6 +26,7 @@ from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, sa
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import Handshakes
 from kraftwire.transport.paced_stream import PacedStream
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from tests.support.certificates import authority, identity, node_context, pem
 from tests.support.scram_decoys import decoys

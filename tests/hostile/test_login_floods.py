@@ -18,7 +18,6 @@ from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.node.admission import LOGINS_BYTES_PER_SECOND
 from kraftwire.node.guard import Guard
-from kraftwire.node.link import Stream
 from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.mapping import PrincipalMapper
 from kraftwire.security.plain import PlainServer
@@ -27,6 +26,7 @@ from kraftwire.security.sasl_server import End, SaslServer
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
 from kraftwire.transport.paced_stream import PacedStream, Readiness
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE
 from tests.hostile.secured import log_in, read_frame, settings
 from tests.hostile.served import Served, request_frame

@@ -20,11 +20,12 @@ from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
-from kraftwire.node.link import Link, LinkStats, Stream
+from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.logs import RateLimit
 from kraftwire.node.peers import Peers
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.message import Message
 
 LISTENER = Listener("CONTROLLER", "peer", 9093, True, False)
@@ -55,7 +56,7 @@ class FarSide:
 
     def link(self) -> Link:
         limit = RateLimit(trio.current_time)
-        return Link("raft-client-1", stats=self.stats, garbage=limit, connect=self.connect)
+        return Link("raft-client-1", stats=self.stats, garbage=limit, open_stream=self.connect)
 
     async def _serve(self, far: Any) -> None:
         service = Service(LISTENER, self.versions, self._answer)

@@ -8,8 +8,9 @@ import sys
 import click
 import trio
 
-from kraftwire.client.addresses import Address, parse_addresses
+from kraftwire.client.addresses import parse_addresses
 from kraftwire.errors import UsageError
+from kraftwire.protocol.endpoint import Address
 from tools.capture.proxy import Proxy
 
 

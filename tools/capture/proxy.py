@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 import trio
 
-from kraftwire.client.addresses import Address, address_text
 from kraftwire.errors import WireError
+from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from tools.capture.rewrite import Rewriter
 

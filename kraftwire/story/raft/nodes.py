@@ -12,6 +12,7 @@ from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.capture.recorded import HostPair, Recordings, host_pair
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.protocol.endpoint import address_text
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
 
 # A replica asks at least every 500 ms (the wait of a Fetch). Between two requests may be a time
@@ -59,8 +60,7 @@ class Nodes:
     def learn_endpoints(self, endpoints: Iterable[tuple[int, str, int]]) -> None:
         """Note (node id, host, port) of an answer or record, unless traffic has shown otherwise."""
         for node, host, port in endpoints:
-            text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            self._servers.setdefault(text, node)
+            self._servers.setdefault(address_text((host, port)), node)
 
     def learn_client(self, frame: ObservedFrame, node: int) -> None:
         """Note which node opened a connection."""

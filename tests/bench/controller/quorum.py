@@ -17,7 +17,6 @@ from typing import Self
 
 import trio
 
-from kraftwire.client.channel import Channel
 from kraftwire.client.sync import Connection
 from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import ApiError
@@ -28,6 +27,7 @@ from kraftwire.messages.broker_registration_response import BrokerRegistrationRe
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreateTopicsResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.transport.client_connection import ClientConnection
 from tests.support.mixed_quorum import Member, MixedQuorum, wait_until
 
 __all__ = ["BROKERS", "PARTITIONS_MAX", "Controllers"]
@@ -99,20 +99,22 @@ class Controllers:
 
     # Brokers
 
-    async def _connect(self) -> Channel:
+    async def _connect(self) -> ClientConnection:
         address = "127.0.0.1", self.leader.port
-        return await Channel.connect(address, client_id="bench", timeout_s=_REQUEST_SECONDS)
+        return await ClientConnection.connect(
+            address, client_id="bench", timeout_s=_REQUEST_SECONDS
+        )
 
     async def _register_all(self) -> None:
-        channel = await self._connect()
+        connection = await self._connect()
         for broker_id in BROKERS:
             request = self._registration(broker_id)
-            answer = await channel.request(request, timeout_s=_REQUEST_SECONDS)
+            answer = await connection.request(request, timeout_s=_REQUEST_SECONDS)
             assert isinstance(answer, BrokerRegistrationResponse)
             assert answer.error_code == ErrorCode.NONE, answer
             self._epochs[broker_id] = answer.broker_epoch
-            await self._beat(channel, broker_id)
-        await channel.aclose()
+            await self._beat(connection, broker_id)
+        connection.close()
 
     def _registration(self, broker_id: int) -> BrokerRegistrationRequest:
         return BrokerRegistrationRequest(
@@ -126,7 +128,7 @@ class Controllers:
             log_dirs=[(1_000_000 + broker_id).to_bytes(16, "big")],
         )
 
-    async def _beat(self, channel: Channel, broker_id: int) -> float:
+    async def _beat(self, connection: ClientConnection, broker_id: int) -> float:
         """Send a heartbeat; returns the seconds until its answer."""
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
@@ -134,7 +136,7 @@ class Controllers:
             current_metadata_offset=_CAUGHT_UP,
         )
         began = time.perf_counter()
-        answer = await channel.request(request, timeout_s=_REQUEST_SECONDS)
+        answer = await connection.request(request, timeout_s=_REQUEST_SECONDS)
         seconds = time.perf_counter() - began
         assert isinstance(answer, BrokerHeartbeatResponse)
         assert answer.error_code == ErrorCode.NONE, answer
@@ -144,22 +146,22 @@ class Controllers:
     def heartbeats(self, what: str, seconds: float) -> None:
         """Let every broker send its heartbeats on a connection of its own for a while."""
 
-        async def live(channel: Channel, broker_id: int, delay: float) -> None:
+        async def live(connection: ClientConnection, broker_id: int, delay: float) -> None:
             await trio.sleep(delay)
             while True:
                 began = trio.current_time()
-                self.note(what, await self._beat(channel, broker_id))
+                self.note(what, await self._beat(connection, broker_id))
                 await trio.sleep_until(began + _BEAT_SECONDS)
 
         async def live_all() -> None:
-            channels = [await self._connect() for _ in BROKERS]
+            connections = [await self._connect() for _ in BROKERS]
             with trio.move_on_after(seconds):
                 async with trio.open_nursery() as nursery:
-                    for channel, broker_id in zip(channels, BROKERS, strict=True):
+                    for connection, broker_id in zip(connections, BROKERS, strict=True):
                         share = (broker_id - BROKERS.start) / len(BROKERS)
-                        nursery.start_soon(live, channel, broker_id, share * _BEAT_SECONDS)
-            for channel in channels:
-                await channel.aclose()
+                        nursery.start_soon(live, connection, broker_id, share * _BEAT_SECONDS)
+            for connection in connections:
+                connection.close()
 
         # What others have written before must not hold up this one's flushes.
         os.sync()

@@ -18,10 +18,10 @@ from kraftwire.client.security import client_security
 from kraftwire.client.sync import Connection
 from kraftwire.errors import KraftwireError
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.node.link import Stream
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.transport.client_security import ClientSecurity
 from kraftwire.transport.secured_stream import secure
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 

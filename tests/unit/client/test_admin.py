@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+import trio
 
-from kraftwire.client import Admin, Endpoint
+from kraftwire.client import Admin, AsyncAdmin, Endpoint
 from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -380,3 +381,31 @@ def test_wrong_addresses_are_refused_before_anything_is_sent(
     """They are refused where they are given, not at the first call."""
     with pytest.raises(UsageError, match=text):
         Admin(**options)  # type: ignore[arg-type]
+
+
+def test_an_error_inside_the_async_client_is_raised_unchanged() -> None:
+    """It is not in a group: users of the client should not have to know how it works inside."""
+    async def run(address: str) -> None:
+        async with AsyncAdmin(bootstrap_servers=address) as admin:
+            await admin.describe_quorum()
+            raise KeyError("mine")
+
+    with FakeNode() as broker:
+        broker.answers[METADATA] = lambda _: metadata({5: broker})
+        broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
+        with pytest.raises(KeyError, match="mine"):
+            trio.run(run, broker.address)
+
+
+def test_the_async_client_keeps_its_connections() -> None:
+    """A view that looks every second should not connect every second."""
+    async def run(address: str) -> None:
+        async with AsyncAdmin(bootstrap_servers=address) as admin:
+            for _ in range(3):
+                await admin.describe_quorum()
+
+    with FakeNode() as broker:
+        broker.answers[METADATA] = lambda _: metadata({5: broker})
+        broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
+        trio.run(run, broker.address)
+        assert len(broker.requests) == 1 + 3

@@ -23,7 +23,6 @@ from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
-from kraftwire.node.link import Stream
 from kraftwire.node.logins import follow_stores, store_warnings
 from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import decode_response, encode_request
@@ -39,6 +38,7 @@ from kraftwire.security.settings import Properties, client_settings
 from kraftwire.security.tls import TlsContext, client_tls, server_tls
 from kraftwire.transport.handshakes import Handshakes
 from kraftwire.transport.paced_stream import PacedStream
+from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message
 from tests.support.certificates import identity
