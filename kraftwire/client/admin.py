@@ -7,6 +7,7 @@ request.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from typing import Self
 
 from kraftwire import __version__
@@ -101,6 +102,12 @@ class AsyncAdmin:
                 on_retry=on_retry,
             ),
         )
+
+    def unconnected(self) -> Self:
+        """Return a client with the same parameters and without connections."""
+        other = copy(self)
+        other._attempts = self._attempts.unconnected()
+        return other
 
     async def __aenter__(self) -> Self:
         return self

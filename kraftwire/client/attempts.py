@@ -69,6 +69,10 @@ class Attempts:
         """Whether the cluster is reached through its controllers."""
         return self._cluster.settings.is_controllers
 
+    def unconnected(self) -> Attempts:
+        """Return attempts with the same settings and without connections."""
+        return Attempts(self._cluster.settings, self._retry)
+
     def close(self) -> None:
         """Close all connections."""
         self._cluster.close()

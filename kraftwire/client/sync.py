@@ -1,156 +1,82 @@
-"""Blocking admin calls: each runs its own trio event loop.
+"""Blocking calls: each runs its own trio event loop.
 
-Every call discovers the cluster again, so there is nothing to close, and a `fork`, a thread or an
-idle hour between two calls does no harm.
+Every call of `Admin` discovers the cluster again, so there is nothing to close, and a `fork`, a
+thread or an idle hour between two calls does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Self, TypeVar
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import trio
 
-from kraftwire.client.admin import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, AsyncAdmin
-from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
+from kraftwire.client.admin import AsyncAdmin
 from kraftwire.client.security import Given, client_security
-from kraftwire.protocol.endpoint import Address, Endpoint
+from kraftwire.protocol.endpoint import Address
 from kraftwire.transport.client_connection import ClientConnection
 from kraftwire.wire.message import Message
 
+_Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+
+
+def _with_parameters(
+    of: Callable[_Parameters, AsyncAdmin],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Admin, _Parameters], None]]:
+    """Return a decorator that gives a constructor the parameters of another class."""
+
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Admin, _Parameters], None]:
+        init.__signature__ = inspect.signature(of.__init__)  # type: ignore[attr-defined]
+        return init
+
+    return decorate
+
+
+def _blocking(
+    call: Callable[Concatenate[AsyncAdmin, _Parameters], Awaitable[_Result]],
+) -> Callable[Concatenate[Admin, _Parameters], _Result]:
+    """Return the method of `Admin` that runs a call of `AsyncAdmin` to its end."""
+
+    @wraps(call)
+    def method(self: Admin, /, *args: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        async def run() -> _Result:
+            async with self._template.unconnected() as admin:
+                return await call(admin, *args, **named)
+
+        return _finish(run)
+
+    return method
 
 
 class Admin:
     """A client of one cluster for programs without an event loop.
 
-    Parameters, results and errors are those of `AsyncAdmin`. Not for use inside trio.
+    Parameters, calls, results and errors are those of `AsyncAdmin`. Not for use inside trio.
     """
 
-    def __init__(
-        self,
-        *,
-        bootstrap_servers: str | Iterable[str] | None = None,
-        bootstrap_controllers: str | Iterable[str] | None = None,
-        client_id: str = "kraftwire-admin",
-        timeout_s: float = 60.0,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        request_timeout_s: float = REQUEST_TIMEOUT_S,
-        retry_backoff_s: float = 0.1,
-        retry_backoff_max_s: float = 1.0,
-        on_retry: Callable[[str], None] | None = None,
-        security: Given = None,
-    ) -> None:
-        # Read once: each call makes a client of its own.
-        secured = client_security(security, to_controllers=bootstrap_servers is None)
-        servers = _listed(bootstrap_servers)
-        controllers = _listed(bootstrap_controllers)
-
-        def connect() -> AsyncAdmin:
-            return AsyncAdmin(
-                bootstrap_servers=servers,
-                bootstrap_controllers=controllers,
-                client_id=client_id,
-                timeout_s=timeout_s,
-                connect_timeout_s=connect_timeout_s,
-                request_timeout_s=request_timeout_s,
-                retry_backoff_s=retry_backoff_s,
-                retry_backoff_max_s=retry_backoff_max_s,
-                on_retry=on_retry,
-                security=secured,
-            )
-
-        connect()  # report invalid addresses here, not at the first call
-        self._connect = connect
-
-    def describe_quorum(self) -> QuorumInfo:
-        """As `AsyncAdmin.describe_quorum`."""
-        return self._run(lambda admin: admin.describe_quorum())
-
-    def describe_log(self, quorum: QuorumInfo) -> LogInfo:
-        """As `AsyncAdmin.describe_log`."""
-        return self._run(lambda admin: admin.describe_log(quorum))
-
-    def describe_cluster(self) -> ClusterInfo:
-        """As `AsyncAdmin.describe_cluster`."""
-        return self._run(lambda admin: admin.describe_cluster())
-
-    def describe_features(self) -> FeatureInfo:
-        """As `AsyncAdmin.describe_features`."""
-        return self._run(lambda admin: admin.describe_features())
-
-    def list_topics(
-        self, names: Iterable[str] | None = None, *, include_internal: bool = False
-    ) -> list[TopicInfo]:
-        """As `AsyncAdmin.list_topics`."""
-        return self._run(lambda admin: admin.list_topics(names, include_internal=include_internal))
-
-    def add_raft_voter(
-        self,
-        voter_id: int,
-        directory_id: str,
-        endpoints: Iterable[Endpoint],
-        *,
-        cluster_id: str | None = None,
-        ack_when_committed: bool = True,
-    ) -> None:
-        """As `AsyncAdmin.add_raft_voter`."""
-        self._run(
-            lambda admin: admin.add_raft_voter(
-                voter_id,
-                directory_id,
-                endpoints,
-                cluster_id=cluster_id,
-                ack_when_committed=ack_when_committed,
-            )
+    @_with_parameters(AsyncAdmin)
+    def __init__(self, **options: Any) -> None:
+        # Read here, so that warnings name the line of the caller.
+        to_controllers = options.get("bootstrap_servers") is None
+        options["security"] = client_security(
+            options.get("security"), to_controllers=to_controllers
         )
+        self._template = AsyncAdmin(**options)
 
-    def remove_raft_voter(
-        self, voter_id: int, directory_id: str, *, cluster_id: str | None = None
-    ) -> None:
-        """As `AsyncAdmin.remove_raft_voter`."""
-        self._run(
-            lambda admin: admin.remove_raft_voter(voter_id, directory_id, cluster_id=cluster_id)
-        )
-
-    def unregister_controller(self, controller_id: int) -> None:
-        """As `AsyncAdmin.unregister_controller`."""
-        self._run(lambda admin: admin.unregister_controller(controller_id))
-
-    def update_raft_voter(
-        self,
-        voter_id: int,
-        directory_id: str,
-        endpoints: Iterable[Endpoint],
-        *,
-        kraft_versions: tuple[int, int] = (0, 1),
-        cluster_id: str | None = None,
-    ) -> None:
-        """As `AsyncAdmin.update_raft_voter`."""
-        self._run(
-            lambda admin: admin.update_raft_voter(
-                voter_id,
-                directory_id,
-                endpoints,
-                kraft_versions=kraft_versions,
-                cluster_id=cluster_id,
-            )
-        )
-
-    def update_features(self, levels: Mapping[str, int], *, validate_only: bool = False) -> None:
-        """As `AsyncAdmin.update_features`."""
-        self._run(lambda admin: admin.update_features(levels, validate_only=validate_only))
-
-    def request(self, message: Message, node_id: int | None = None) -> Message:
-        """As `AsyncAdmin.request`."""
-        return self._run(lambda admin: admin.request(message, node_id))
-
-    def _run(self, call: Callable[[AsyncAdmin], Awaitable[_Result]]) -> _Result:
-        async def run() -> _Result:
-            async with self._connect() as admin:
-                return await call(admin)
-
-        return _finish(run)
+    describe_quorum = _blocking(AsyncAdmin.describe_quorum)
+    describe_log = _blocking(AsyncAdmin.describe_log)
+    describe_cluster = _blocking(AsyncAdmin.describe_cluster)
+    describe_features = _blocking(AsyncAdmin.describe_features)
+    list_topics = _blocking(AsyncAdmin.list_topics)
+    add_raft_voter = _blocking(AsyncAdmin.add_raft_voter)
+    remove_raft_voter = _blocking(AsyncAdmin.remove_raft_voter)
+    unregister_controller = _blocking(AsyncAdmin.unregister_controller)
+    update_raft_voter = _blocking(AsyncAdmin.update_raft_voter)
+    update_features = _blocking(AsyncAdmin.update_features)
+    request = _blocking(AsyncAdmin.request)
 
 
 class Connection:
@@ -203,7 +129,3 @@ def _finish(call: Callable[[], Awaitable[_Result]]) -> _Result:
         if group.subgroup(KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
-
-
-def _listed(texts: str | Iterable[str] | None) -> str | list[str] | None:
-    return texts if texts is None or isinstance(texts, str) else list(texts)

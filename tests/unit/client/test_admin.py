@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -409,3 +410,13 @@ def test_the_async_client_keeps_its_connections() -> None:
         broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
         trio.run(run, broker.address)
         assert len(broker.requests) == 1 + 3
+
+
+def test_the_blocking_client_has_every_call_of_the_other() -> None:
+    """A call that only programs with an event loop could make would be forgotten quickly."""
+    calls = {name for name in vars(AsyncAdmin) if not name.startswith("_")}
+    assert {name for name in vars(Admin) if not name.startswith("_")} == calls - {
+        "aclose",
+        "unconnected",
+    }
+    assert inspect.signature(Admin) == inspect.signature(AsyncAdmin)
