@@ -205,15 +205,15 @@ def _place(text: str) -> tuple[str, int | None]:
 
 
 def _files(paths: list[str], at: int | None) -> LogState:
-    from kraftwire.story.metadata.sources import read_files
+    from kraftwire.story.metadata.files import read_files
 
     with _Progress() as progress:
         return read_files([Path(each) for each in paths], at, progress.at)
 
 
 def _live(bootstrap: str, config: str | None, timeout_s: float, at: int | None) -> LogState:
+    from kraftwire.cli.live_metadata import read_quorum
     from kraftwire.client.metadata_log import QuorumReader
-    from kraftwire.story.metadata.sources import read_quorum
 
     security = client_security(config, "metadata") if config else None
     with (

@@ -22,8 +22,8 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import build_columns
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
+from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
-from kraftwire.story.metadata.sources import read_files
 from tests.fuzz.outcome import seed
 from tests.support.odd_metadata import odd_log
 from tests.support.random_messages import SEED_VARIABLE

@@ -34,8 +34,8 @@ from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 from kraftwire.story.metadata.differences import differences
+from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
-from kraftwire.story.metadata.sources import read_files
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
 from tests.support.kafka_process import KafkaNode, kafka_uuid

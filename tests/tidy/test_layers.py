@@ -19,8 +19,8 @@ LAYERS = (
     ("security",),
     ("raft", "log", "controller"),
     ("replica", "transport", "capture"),
-    ("node", "client", "sim", "decode"),
-    ("story",),
+    ("node", "sim", "decode"),
+    ("story", "client"),
     ("spark", "inspect", "testing"),
     ("cli",),
 )

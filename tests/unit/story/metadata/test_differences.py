@@ -14,8 +14,8 @@ from kraftwire.messages.register_broker_record import BrokerFeature, RegisterBro
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.story.metadata.differences import Change, differences
+from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
-from kraftwire.story.metadata.sources import read_files
 from kraftwire.wire.message import Message
 from tests.support.metadata_files import SOUND, TOPIC, write_segment
 

@@ -13,9 +13,9 @@ from kraftwire.messages.end_transaction_record import EndTransactionRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.records.reader import read_batches
+from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.metadata.rows import SUBJECTS, rows
-from kraftwire.story.metadata.sources import read_files
 from kraftwire.wire.message import Message
 from tests.support.metadata_files import SOUND, TOPIC, batch_of, write_segment, write_snapshot
 
