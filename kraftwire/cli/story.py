@@ -48,11 +48,12 @@ def raft(as_json: bool, **options: Any) -> int:
     FILE is a capture of the traffic between nodes, a metadata log or snapshot,
     or a folder of these: several log directories tell the story together.
     """
-    from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
+    from kraftwire.inspect.stories.raft import RaftWriter
 
-    writer = RaftJsonWriter if as_json else RaftWriter
     hidden = {"show_secrets": options["show_secrets"]}
-    return show(reading(options), lambda _, stream: writer(stream, **hidden))
+    return show(
+        reading(options), lambda _, stream: RaftWriter(stream, as_json=as_json, **hidden)
+    )
 
 
 @story.command(cls=GroupedCommand, context_settings=CONTEXT)
@@ -66,11 +67,11 @@ def groups(as_json: bool, **options: Any) -> int:
     FILE is a capture, a log directory with __consumer_offsets, or a folder of
     these.
     """
-    from kraftwire.inspect.stories.groups import GroupsJsonWriter, GroupsWriter
+    from kraftwire.inspect.stories.groups import GroupsWriter
 
-    writer = GroupsJsonWriter if as_json else GroupsWriter
     return show(
-        reading(options), lambda settings, stream: writer(stream, topics=settings.topics)
+        reading(options),
+        lambda settings, stream: GroupsWriter(stream, topics=settings.topics, as_json=as_json),
     )
 
 
@@ -83,14 +84,13 @@ def transactions(as_json: bool, **options: Any) -> int:
 
     FILE is a capture.
     """
-    from kraftwire.inspect.stories.transactions import (
-        TransactionsJsonWriter,
-        TransactionsWriter,
-    )
+    from kraftwire.inspect.stories.transactions import TransactionsWriter
 
-    writer = TransactionsJsonWriter if as_json else TransactionsWriter
     return show(
-        reading(options), lambda settings, stream: writer(stream, topics=settings.topics)
+        reading(options),
+        lambda settings, stream: TransactionsWriter(
+            stream, topics=settings.topics, as_json=as_json
+        ),
     )
 
 
@@ -104,16 +104,16 @@ def topics(as_json: bool, **options: Any) -> int:
 
     FILE is a capture.
     """
-    from kraftwire.inspect.stories.topics import TopicsJsonWriter, TopicsWriter
+    from kraftwire.inspect.stories.topics import TopicsWriter
 
-    writer = TopicsJsonWriter if as_json else TopicsWriter
     what = reading(options)
     is_wanted_topic = topic_test(what.options.filters)
     return show(
         what,
-        lambda settings, stream: writer(
+        lambda settings, stream: TopicsWriter(
             stream,
             topics=settings.topics,
+            as_json=as_json,
             show_secrets=settings.show_secrets,
             is_wanted_topic=is_wanted_topic,
         ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
 from kraftwire.decode.text import count_text, listed, with_remarks
@@ -107,6 +108,13 @@ class TopicStory:
         self._is_wanted = is_wanted
         self._partition_count = 0
         self._forwarded: deque[ObservedExchange] = deque(maxlen=_FORWARDED_MAX)
+
+    def on_request(self, exchange: ObservedExchange) -> None:
+        """Ignore a request: it is used only with its response."""
+
+    def finish(self, holes: Sequence[TimeSpan]) -> None:
+        """Add the times of which nothing was recorded."""
+        self.events.note_holes(holes)
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response with its request."""

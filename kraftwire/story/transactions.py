@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kraftwire.capture.recorded import REST_S, Recordings
+from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.protocol.error_codes import error_name
@@ -310,8 +311,11 @@ class TransactionStory:
         else:
             self._partition_count -= len(current.partitions)
 
-    def finish(self) -> None:
-        """Report commits that are not reported yet, and transactions that are open at the end."""
+    def finish(self, holes: Sequence[TimeSpan]) -> None:
+        """Report commits that are not reported yet, transactions that are open at the end, and the
+        times of which nothing was recorded.
+        """
+        self.events.note_holes(holes)
         for known in self.ids.values():
             self._leave_open(known, None)
 

@@ -16,7 +16,7 @@ from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
-from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
+from kraftwire.inspect.stories.raft import RaftWriter
 from tests.support.captures import ROOT
 from tests.support.pcap_builder import pcap
 
@@ -79,6 +79,6 @@ def raft_text(*paths: Path) -> str:
 def raft_story(*paths: Path) -> dict[str, Any]:
     """The story of a quorum as JSON."""
     stream = io.StringIO()
-    read_into(RaftJsonWriter(stream), paths)
+    read_into(RaftWriter(stream, as_json=True), paths)
     found: dict[str, Any] = json.loads(stream.getvalue())
     return found

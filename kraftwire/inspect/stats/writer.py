@@ -15,6 +15,7 @@ from kraftwire.decode.text import (
     size_text,
     utc_text,
 )
+from kraftwire.inspect.attributes_json import attributes_to_json
 from kraftwire.inspect.stats.collect import (
     ERROR,
     LEGEND,
@@ -301,12 +302,8 @@ def stats_to_json(found: StatsCollector) -> dict[str, Any]:
             for client_id, client in found.exchanges.clients.items()
         ],
         "connections": [
-            {
-                "connection": connection,
-                "tlsVersion": each.tls_version,
-                "mechanism": each.mechanism,
-                "principal": each.principal,
-            }
+            {"connection": connection}
+            | attributes_to_json(each, "tlsVersion mechanism principal")
             for connection, each in sorted(found.secured().items())
         ],
         "logs": [_partition(name, row) for name, row in sorted(found.logs.rows.items())],
@@ -314,42 +311,29 @@ def stats_to_json(found: StatsCollector) -> dict[str, Any]:
 
 
 def _row(key: ExchangeKey, row: ExchangeCounts) -> dict[str, Any]:
-    return {
-        "api": key.api,
-        "version": key.version if key.version >= 0 else None,
-        "clientId": key.client_id,
-        "requests": row.requests,
-        "responses": row.responses,
-        "withoutResponse": row.without_response,
-        "lostResponses": row.lost_responses,
-        "notRecorded": row.not_recorded,
-        "requestBytes": row.request_bytes,
-        "responseBytes": row.response_bytes,
-        "errors": dict(row.errors),
-        "latencyMs": row.latency.to_json(),
-        "serviceMs": row.service.to_json(),
-        "waitMs": row.wait.to_json(),
-        "requestSizes": row.request_sizes.to_json(),
-        "responseSizes": row.response_sizes.to_json(),
-    }
+    return attributes_to_json(
+        row,
+        "api version clientId requests responses withoutResponse lostResponses notRecorded "
+        "requestBytes responseBytes errors latencyMs serviceMs waitMs requestSizes responseSizes",
+        api=key.api,
+        version=key.version if key.version >= 0 else None,
+        clientId=key.client_id,
+        latencyMs=row.latency.to_json(),
+        serviceMs=row.service.to_json(),
+        waitMs=row.wait.to_json(),
+        requestSizes=row.request_sizes.to_json(),
+        responseSizes=row.response_sizes.to_json(),
+    )
 
 
 def _partition(name: str, row: PartitionCounts) -> dict[str, Any]:
-    return {
-        "log": name,
-        "files": len(row.files),
-        "batches": row.batches,
-        "records": row.records,
-        "controlBatches": row.control_batches,
-        "wrongCrc": row.wrong_crc,
-        "bytes": row.size,
-        "compression": dict(row.compression),
-        "firstOffset": row.first_offset,
-        "lastOffset": row.last_offset,
-        "firstTimestamp": row.first_timestamp,
-        "lastTimestamp": row.last_timestamp,
-        "otherLines": row.other_lines,
-    }
+    return attributes_to_json(
+        row,
+        "log files batches records controlBatches wrongCrc bytes=size compression firstOffset "
+        "lastOffset firstTimestamp lastTimestamp otherLines",
+        log=name,
+        files=len(row.files),
+    )
 
 
 class StatsWriter(StatsCollector):

@@ -4,62 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import GREEN, RED, YELLOW, count_text, duration_text
 from kraftwire.errors import WireError
-from kraftwire.inspect.stories.text import (
-    event_lines,
-    events_to_json,
-    head_line,
-    spans_to_json,
-    write_lines,
-)
-from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
+from kraftwire.inspect.attributes_json import attributes_to_json
+from kraftwire.inspect.stories.writer import StoryWriter
+from kraftwire.inspect.tables import Table
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.story.groups.model import Generation, Group, Member, assigned
 from kraftwire.story.groups.story import APIS, ENDS, GroupStory
-from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.wire.json_form import uuid_from_text
-
-# The largest number of rows of a table; the JSON form has all that are kept.
-_ROWS_MAX = 200
-_STYLES = {"error": RED, "gone": RED, "leave": YELLOW, "rebalance": GREEN}
-
-
-def write_groups(story: GroupStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections of the story."""
-    is_coloured, width = wants_colour(stream), width_of(stream)
-    groups = [each for each in story.groups.by_id.values() if each.kind or each.offsets]
-    if not groups:
-        write_lines(stream, ["Groups: none was seen"])
-        return
-    head = head_line("Groups", start, end, story.events, is_coloured=is_coloured)
-    write_lines(stream, [f"{head}; {count_text(len(groups), 'group')}", ""])
-    events = event_lines(
-        story.events.in_order(), start, width=width, overflow=story.events.overflow,
-        styles=_STYLES if is_coloured else None,
-    )
-    if events:
-        write_lines(stream, [*events, ""])
-    tables = (
-        _groups(story, groups), _members(groups, start), _shares(groups), _lag(story, groups, start)
-    )
-    for table in tables:
-        if table.rows:
-            table.rows = list(_once(table.rows))
-            write_table(table, stream, width, rows_max=_ROWS_MAX)
-    if story.groups.overflow:
-        more = count_text(story.groups.overflow, "time")
-        write_lines(stream, [f"There were more groups or members than are kept: {more}."])
 
 
 def _groups(story: GroupStory, groups: list[Group]) -> Table:
@@ -165,22 +128,6 @@ def _once(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         group = row[0]
 
 
-def groups_to_json(story: GroupStory, start: float, end: float) -> dict[str, Any]:
-    """Return the story as a JSON object."""
-    return {
-        "start": start,
-        "end": end,
-        "notRecorded": spans_to_json(story.events.not_recorded),
-        "events": events_to_json(story.events, subject="group", who="member", number="generation"),
-        "eventOverflow": story.events.overflow,
-        "groups": [
-            _group(story, each)
-            for each in story.groups.by_id.values()
-            if each.kind or each.offsets
-        ],
-    }
-
-
 def _group(story: GroupStory, group: Group) -> dict[str, Any]:
     return {
         "group": group.id,
@@ -192,51 +139,29 @@ def _group(story: GroupStory, group: Group) -> dict[str, Any]:
 
 
 def _member_json(each: Member) -> dict[str, Any]:
-    return {
-        "memberId": each.id,
-        "member": each.label,
-        "clientId": each.client_id,
-        "host": each.host,
-        "instanceId": each.instance_id,
-        "joined": each.joined,
-        "lastSeen": each.last_seen,
-        "ended": each.ended,
-        "ending": each.ending or None,
-        "assignment": each.assignment,
-        "acquired": each.acquired,
-        "redelivered": each.redelivered,
-        "acknowledged": each.acknowledged,
-    }
+    return attributes_to_json(
+        each,
+        "memberId=id member=label clientId host instanceId joined lastSeen ended ending? "
+        "assignment acquired redelivered acknowledged",
+    )
 
 
 def _generation(each: Generation) -> dict[str, Any]:
-    return {
-        "number": each.number,
-        "start": each.start,
-        "end": each.end,
-        "seconds": each.seconds,
-        "reasons": each.reasons,
-        "members": each.size,
-        "leader": each.leader or None,
-        "protocol": each.protocol or None,
-    }
+    keys = "number start end seconds reasons members=size leader? protocol?"
+    return attributes_to_json(each, keys)
 
 
 def _offsets(story: GroupStory, group: Group, place: tuple[str, int]) -> dict[str, Any]:
     offsets = group.offsets[place]
     end = story.lag.ends.get(place)
-    return {
-        "topic": place[0],
-        "partition": place[1],
-        "committed": offsets.committed,
-        "end": end,
-        "done": offsets.done,
-        "lag": offsets.lag(end),
-        "lagMax": offsets.lag_max,
-        "lagMaxTime": offsets.lag_max_time or None,
-        "commits": offsets.commits,
-        "lastBy": offsets.client or None,
-    }
+    return attributes_to_json(
+        offsets,
+        "topic partition committed end done lag lagMax lagMaxTime? commits lastBy=client?",
+        topic=place[0],
+        partition=place[1],
+        end=end,
+        lag=offsets.lag(end),
+    )
 
 
 _NS = 1_000_000_000
@@ -246,22 +171,54 @@ _FAMILIES = (_GROUP, _METADATA)
 
 
 class GroupsWriter(StoryWriter):
-    """Writes the story of groups as text."""
+    """Writes the story of groups."""
 
     apis = APIS
+    title = "Groups"
+    noun = "group"
+    styles: ClassVar = {"error": RED, "gone": RED, "leave": YELLOW, "rebalance": GREEN}
+    event_keys = "time kind group=subject member=who? generation=number text details count last"
+    rows_max = 200
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
-        """Write to a stream. Arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics)
-        self.story = GroupStory(topics, self.recordings)
+    def __init__(self, stream: TextIO, *, topics: TopicNames, as_json: bool = False) -> None:
+        """Write to a stream. `topics` are names from frames."""
+        recordings = Recordings()
+        self.story = GroupStory(topics, recordings)
+        super().__init__(stream, self.story, recordings, as_json=as_json)
+        self._topics = topics
 
-    def on_request(self, exchange: ObservedExchange) -> None:
-        """Pass a request to the story."""
-        self.story.on_request(exchange)
+    @property
+    def _seen(self) -> list[Group]:
+        return [each for each in self.story.groups.by_id.values() if each.kind or each.offsets]
 
-    def on_response(self, exchange: ObservedExchange) -> None:
-        """Pass a response to the story."""
-        self.story.on_response(exchange)
+    @property
+    def count(self) -> int:
+        """How many groups there were."""
+        return len(self._seen)
+
+    @property
+    def overflow_text(self) -> str:
+        """The number of groups and members that were left out."""
+        count = self.story.groups.overflow
+        kept = "There were more groups or members than are kept"
+        return f"{kept}: {count_text(count, 'time')}." if count else ""
+
+    def tables(self) -> Sequence[Table]:
+        """Return the groups, their members, the records of share groups, and offsets with lag."""
+        groups, start = self._seen, self.start
+        tables = (
+            _groups(self.story, groups),
+            _members(groups, start),
+            _shares(groups),
+            _lag(self.story, groups, start),
+        )
+        for table in tables:
+            table.rows = list(_once(table.rows))
+        return tables
+
+    def rows_to_json(self) -> dict[str, Any]:
+        """Return the groups."""
+        return {"groups": [_group(self.story, each) for each in self._seen]}
 
     def unwanted(self, decoded: Frame, /) -> None:
         """Take the ends of partitions also from frames that are not wanted."""
@@ -308,22 +265,3 @@ class GroupsWriter(StoryWriter):
                 self._topics.note(found.topic, uuid_from_text(text))
             except ValueError:
                 return
-
-    def _finish(self) -> None:
-        self.story.events.note_holes(self.holes)
-        self.story.groups.leave_unrecorded(self.holes)
-        self.story.finish()
-
-    def write(self, stream: TextIO) -> None:
-        """Write the story as text."""
-        self._finish()
-        write_groups(self.story, self.start or self.end, self.end, stream)
-
-
-class GroupsJsonWriter(GroupsWriter):
-    """Writes the story of groups as one JSON object."""
-
-    def write(self, stream: TextIO) -> None:
-        """Write the story as JSON."""
-        self._finish()
-        write_json(stream, lambda: groups_to_json(self.story, self.start or self.end, self.end))

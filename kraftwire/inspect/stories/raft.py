@@ -473,14 +473,17 @@ class _KeptRequest:
 
 
 class RaftWriter(ExchangeSink[_KeptRequest]):
-    """Writes the story of each quorum as text."""
+    """Writes the story of each quorum."""
 
     needs_order = True
 
-    def __init__(self, stream: TextIO, *, show_secrets: bool = False) -> None:
-        """Write to a stream."""
+    def __init__(
+        self, stream: TextIO, *, show_secrets: bool = False, as_json: bool = False
+    ) -> None:
+        """Write to a stream, as text or as one JSON object for each quorum."""
         super().__init__()
         self._stream = stream
+        self._as_json = as_json
         self._clusters = Clusters(show_secrets=show_secrets)
         # The file of the last batch of a metadata log, and the offset after it.
         self._read = "", 0
@@ -594,7 +597,10 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         """Write the stories, each below its cluster's id if there are several."""
         stories = list(self._clusters.stories())
         for story in stories:
-            write_story(story, self._stream, is_one_of_many=len(stories) > 1)
+            if self._as_json:
+                self._stream.write(printable(json.dumps(story_to_json(story))) + "\n")
+            else:
+                write_story(story, self._stream, is_one_of_many=len(stories) > 1)
         self._stream.flush()
 
 
@@ -608,13 +614,3 @@ def _observed_frame(frame: RawFrame, body: Message | None) -> ObservedFrame:
         frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
         frame.correlation_id or 0, facts=frame.request,
     )
-
-
-class RaftJsonWriter(RaftWriter):
-    """Writes the story of each quorum as one JSON object on a line."""
-
-    def finish(self) -> None:
-        """Write one JSON object for each story."""
-        for story in self._clusters.stories():
-            self._stream.write(printable(json.dumps(story_to_json(story))) + "\n")
-        self._stream.flush()

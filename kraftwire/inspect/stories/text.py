@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.text import BOLD, count_text, duration_text, moment_text, paint, utc_text
@@ -89,22 +89,3 @@ def _row(event: Event, start: float, end: float) -> tuple[str, str, str]:
 def spans_to_json(spans: Iterable[TimeSpan]) -> list[dict[str, float]]:
     """Return times as JSON objects."""
     return [{"from": start, "to": end} for start, end in spans]
-
-
-def events_to_json(events: Events, *, subject: str, who: str, number: str) -> list[dict[str, Any]]:
-    """Return the events in order of time. The arguments are the keys for an event's attributes."""
-
-    def to_json(event: Event) -> dict[str, Any]:
-        return {
-            "time": event.time,
-            "kind": event.kind,
-            subject: event.subject,
-            who: event.who or None,
-            number: event.number,
-            "text": event.text,
-            "details": event.details,
-            "count": event.count,
-            "last": event.last,
-        }
-
-    return [to_json(each) for each in events.in_order()]

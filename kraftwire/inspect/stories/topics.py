@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import Any, ClassVar, TextIO
 
+from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import RED, YELLOW, count_text, listed, size_text
-from kraftwire.inspect.stories.text import (
-    event_lines,
-    events_to_json,
-    head_line,
-    spans_to_json,
-    write_lines,
-)
-from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
-from kraftwire.story.observed_exchange import ObservedExchange
+from kraftwire.inspect.attributes_json import attributes_to_json
+from kraftwire.inspect.stories.writer import StoryWriter
+from kraftwire.inspect.tables import Table
 from kraftwire.story.topics import APIS, FORWARDED, Topic, TopicStory, TopicTest, any_topic
 
-_STYLES = {"deleteTopics": YELLOW, "error": RED, "leader": YELLOW}
-_ROWS_MAX = 200
 _CLIENTS_SHOWN = 3
-
-
-def write_topics(story: TopicStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections of the story."""
-    is_coloured, width = wants_colour(stream), width_of(stream)
-    if not story.topics:
-        write_lines(stream, ["Topics: none was seen"])
-        return
-    head = head_line("Topics", start, end, story.events, is_coloured=is_coloured)
-    write_lines(stream, [f"{head}; {count_text(len(story.topics), 'topic')}", ""])
-    events = event_lines(
-        story.events.in_order(), start, width=width, overflow=story.events.overflow,
-        styles=_STYLES if is_coloured else None,
-    )
-    if events:
-        write_lines(stream, [*events, ""])
-    topics = sorted(
-        story.topics.values(),
-        key=lambda each: (-(each.produced_size + each.fetched_size), each.name),
-    )
-    seconds = story.events.seconds(start, end)
-    for table in (_traffic(topics, seconds), _clients(topics), _partitions(topics)):
-        if table.rows:
-            write_table(table, stream, width, rows_max=_ROWS_MAX)
-    if story.overflow:
-        count = count_text(story.overflow, "time")
-        write_lines(stream, [f"There were more topics than are kept: {count}."])
 
 
 def _traffic(topics: list[Topic], seconds: float) -> Table:
@@ -115,31 +81,13 @@ def _partitions(topics: list[Topic]) -> Table:
     return table
 
 
-def topics_to_json(story: TopicStory, start: float, end: float) -> dict[str, Any]:
-    """Return the story as a JSON object."""
-    return {
-        "start": start,
-        "end": end,
-        "notRecorded": spans_to_json(story.events.not_recorded),
-        "events": events_to_json(story.events, subject="topic", who="member", number="epoch"),
-        "eventOverflow": story.events.overflow,
-        "topics": [_topic(each) for each in story.topics.values()],
-    }
-
-
 def _topic(each: Topic) -> dict[str, Any]:
-    return {
-        "topic": each.name,
-        "producedRecords": each.produced_records,
-        "producedBytes": each.produced_size,
-        "producedBatches": each.batches,
-        "compression": dict(each.compression),
-        "fetchedRecords": each.fetched_records,
-        "fetchedBytes": each.fetched_size,
-        "producedBy": dict(each.produced_by),
-        "fetchedBy": dict(each.fetched_by),
-        "errors": dict(each.errors),
-        "partitions": [
+    return attributes_to_json(
+        each,
+        "topic=name producedRecords producedBytes=produced_size producedBatches=batches "
+        "compression fetchedRecords fetchedBytes=fetched_size producedBy fetchedBy errors "
+        "partitions",
+        partitions=[
             {
                 "partition": index,
                 "start": part.start,
@@ -149,15 +97,20 @@ def _topic(each: Topic) -> dict[str, Any]:
             }
             for index, part in sorted(each.partitions.items())
         ],
-    }
+    )
 
 
 class TopicsWriter(StoryWriter):
-    """Writes the story of topics as text."""
+    """Writes the story of topics."""
 
     apis = APIS
     forwarded = FORWARDED
     takes_files = False
+    title = "Topics"
+    noun = "topic"
+    styles: ClassVar = {"deleteTopics": YELLOW, "error": RED, "leader": YELLOW}
+    event_keys = "time kind topic=subject member=who? epoch=number text details count last"
+    rows_max = 200
 
     def __init__(
         self,
@@ -166,29 +119,33 @@ class TopicsWriter(StoryWriter):
         topics: TopicNames,
         show_secrets: bool = False,
         is_wanted_topic: TopicTest = any_topic,
+        as_json: bool = False,
     ) -> None:
-        """Write to a stream. Other arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics)
+        """Write to a stream. `topics` are names from frames."""
         self.story = TopicStory(topics, show_secrets=show_secrets, is_wanted=is_wanted_topic)
+        super().__init__(stream, self.story, Recordings(), as_json=as_json)
 
-    def on_request(self, exchange: ObservedExchange) -> None:
-        """Ignore a request: it is used only with its response."""
+    @property
+    def count(self) -> int:
+        """How many topics there were."""
+        return len(self.story.topics)
 
-    def on_response(self, exchange: ObservedExchange) -> None:
-        """Pass a response to the story."""
-        self.story.on_response(exchange)
+    @property
+    def overflow_text(self) -> str:
+        """The number of topics that were left out."""
+        count = self.story.overflow
+        kept = "There were more topics than are kept"
+        return f"{kept}: {count_text(count, 'time')}." if count else ""
 
-    def write(self, stream: TextIO) -> None:
-        """Write the story as text."""
-        self.story.events.note_holes(self.holes)
-        write_topics(self.story, self.start or self.end, self.end, stream)
+    def tables(self) -> Sequence[Table]:
+        """Return the traffic, the clients, and the partitions of topics."""
+        topics = sorted(
+            self.story.topics.values(),
+            key=lambda each: (-(each.produced_size + each.fetched_size), each.name),
+        )
+        seconds = self.story.events.seconds(self.start, self.end)
+        return _traffic(topics, seconds), _clients(topics), _partitions(topics)
 
-
-class TopicsJsonWriter(TopicsWriter):
-    """Writes the story of topics as one JSON object."""
-
-    def write(self, stream: TextIO) -> None:
-        """Write the story as JSON."""
-        self.story.events.note_holes(self.holes)
-        start = self.start or self.end
-        write_json(stream, lambda: topics_to_json(self.story, start, self.end))
+    def rows_to_json(self) -> dict[str, Any]:
+        """Return the topics."""
+        return {"topics": [_topic(each) for each in self.story.topics.values()]}

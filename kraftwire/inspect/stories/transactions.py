@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import Any, ClassVar, TextIO
 
+from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import (
     GREEN,
@@ -14,42 +16,12 @@ from kraftwire.decode.text import (
     listed,
     size_text,
 )
-from kraftwire.inspect.stories.text import (
-    event_lines,
-    events_to_json,
-    head_line,
-    spans_to_json,
-    write_lines,
-)
-from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
-from kraftwire.story.observed_exchange import ObservedExchange
+from kraftwire.inspect.attributes_json import attributes_to_json
+from kraftwire.inspect.stories.writer import StoryWriter
+from kraftwire.inspect.tables import Table
 from kraftwire.story.transactions import APIS, Transaction, TransactionalId, TransactionStory
 
-_STYLES = {"abort": YELLOW, "commit": GREEN, "error": RED, "open": RED}
 _SLOWEST_SHOWN = 10
-
-
-def write_transactions(story: TransactionStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections of the story."""
-    is_coloured, width = wants_colour(stream), width_of(stream)
-    if not story.ids:
-        write_lines(stream, ["Transactions: none was seen"])
-        return
-    head = head_line("Transactions", start, end, story.events, is_coloured=is_coloured)
-    write_lines(stream, [f"{head}; {count_text(len(story.ids), 'transactional id')}", ""])
-    events = event_lines(
-        story.events.in_order(), start, width=width, overflow=story.events.overflow,
-        styles=_STYLES if is_coloured else None,
-    )
-    if events:
-        write_lines(stream, [*events, ""])
-    for table in (_ids(story), _slowest(story, start, end)):
-        if table.rows:
-            write_table(table, stream, width)
-    if story.overflow:
-        count = count_text(story.overflow, "request")
-        write_lines(stream, [f"There were more transactional ids than are kept: {count}."])
 
 
 def _ids(story: TransactionStory) -> Table:
@@ -96,87 +68,66 @@ def _slowest(story: TransactionStory, start: float, end: float) -> Table:
     return table
 
 
-def transactions_to_json(story: TransactionStory, start: float, end: float) -> dict[str, Any]:
-    """Return the story as a JSON object."""
-    return {
-        "start": start,
-        "end": end,
-        "notRecorded": spans_to_json(story.events.not_recorded),
-        "events": events_to_json(
-            story.events, subject="transactionalId", who="client", number="producerEpoch"
-        ),
-        "eventOverflow": story.events.overflow,
-        "transactionalIds": [_id(each) for each in story.ids.values()],
-        "transactions": [_transaction(each, end) for each in story.transactions],
-    }
-
-
 def _id(each: TransactionalId) -> dict[str, Any]:
-    return {
-        "transactionalId": each.id,
-        "producerId": each.producer_id,
-        "producerEpoch": each.epoch,
-        "clients": sorted(each.clients),
-        "ended": dict(each.ended),
-        "refused": each.refused,
-        "longest": each.longest,
-        "records": each.records,
-        "bytes": each.size,
-    }
+    return attributes_to_json(
+        each,
+        "transactionalId=id producerId producerEpoch=epoch clients ended refused longest records "
+        "bytes=size",
+        clients=sorted(each.clients),
+    )
 
 
 def _transaction(each: Transaction, end: float) -> dict[str, Any]:
-    return {
-        "transactionalId": each.id,
-        "producerId": each.producer_id,
-        "producerEpoch": each.epoch,
-        "client": each.client or None,
-        "start": each.start,
-        "end": each.end,
-        "until": end if each.end is None and each.until is None else each.until,
-        "seconds": each.seconds(end),
-        "ending": each.ending,
-        "partitions": [
+    return attributes_to_json(
+        each,
+        "transactionalId=id producerId producerEpoch=epoch client? start end until seconds ending "
+        "partitions groups records bytes=size",
+        until=end if each.end is None and each.until is None else each.until,
+        seconds=each.seconds(end),
+        partitions=[
             {"topic": topic, "partition": partition} for topic, partition in sorted(each.partitions)
         ],
-        "groups": sorted(each.groups),
-        "records": each.records,
-        "bytes": each.size,
-    }
+        groups=sorted(each.groups),
+    )
 
 
 class TransactionsWriter(StoryWriter):
-    """Writes the story of transactions as text."""
+    """Writes the story of transactions."""
 
     apis = APIS
     takes_files = False
+    title = "Transactions"
+    noun = "transactional id"
+    styles: ClassVar = {"abort": YELLOW, "commit": GREEN, "error": RED, "open": RED}
+    event_keys = (
+        "time kind transactionalId=subject client=who? producerEpoch=number text details count last"
+    )
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
-        """Write to a stream. Arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics)
-        self.story = TransactionStory(topics, self.recordings)
+    def __init__(self, stream: TextIO, *, topics: TopicNames, as_json: bool = False) -> None:
+        """Write to a stream. `topics` are names from frames."""
+        recordings = Recordings()
+        self.story = TransactionStory(topics, recordings)
+        super().__init__(stream, self.story, recordings, as_json=as_json)
 
-    def on_request(self, exchange: ObservedExchange) -> None:
-        """Pass a request to the story."""
-        self.story.on_request(exchange)
+    @property
+    def count(self) -> int:
+        """How many transactional ids there were."""
+        return len(self.story.ids)
 
-    def on_response(self, exchange: ObservedExchange) -> None:
-        """Pass a response to the story."""
-        self.story.on_response(exchange)
+    @property
+    def overflow_text(self) -> str:
+        """The number of requests that were left out."""
+        count = self.story.overflow
+        kept = "There were more transactional ids than are kept"
+        return f"{kept}: {count_text(count, 'request')}." if count else ""
 
-    def write(self, stream: TextIO) -> None:
-        """Write the story as text."""
-        self.story.events.note_holes(self.holes)
-        self.story.finish()
-        write_transactions(self.story, self.start or self.end, self.end, stream)
+    def tables(self) -> Sequence[Table]:
+        """Return the transactional ids, and the longest transactions."""
+        return _ids(self.story), _slowest(self.story, self.start, self.end)
 
-
-class TransactionsJsonWriter(TransactionsWriter):
-    """Writes the story of transactions as one JSON object."""
-
-    def write(self, stream: TextIO) -> None:
-        """Write the story as JSON."""
-        self.story.events.note_holes(self.holes)
-        self.story.finish()
-        start = self.start or self.end
-        write_json(stream, lambda: transactions_to_json(self.story, start, self.end))
+    def rows_to_json(self) -> dict[str, Any]:
+        """Return transactional ids and transactions."""
+        return {
+            "transactionalIds": [_id(each) for each in self.story.ids.values()],
+            "transactions": [_transaction(each, self.end) for each in self.story.transactions],
+        }

@@ -1,73 +1,104 @@
-"""The base class of the printed stories: feeds exchanges to a story, prints it at the end."""
+"""The base class of the stories of exchanges: feeds a story, prints it at the end."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, Protocol, TextIO
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
-from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.limits import objects_of
+from kraftwire.decode.text import count_text
+from kraftwire.inspect.attributes_json import attributes_to_json
+from kraftwire.inspect.stories.text import event_lines, head_line, spans_to_json, write_lines
+from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
+from kraftwire.story.events import Events
 from kraftwire.story.observed_exchange import ObservedExchange, request_inside, response_inside
 from kraftwire.wire.message import Message
 
 _ENVELOPE = "Envelope"
 
 
+class ExchangeStory(Protocol):
+    """A story that is told from requests and responses."""
+
+    events: Events
+
+    def on_request(self, exchange: ObservedExchange) -> None:
+        """Add a request when it is sent."""
+
+    def on_response(self, exchange: ObservedExchange) -> None:
+        """Add a response. Its request may be None."""
+
+    def finish(self, holes: Sequence[TimeSpan]) -> None:
+        """Add what is known only at the end, and the times of which nothing was recorded."""
+
+
 class StoryWriter(ExchangeSink[ObservedExchange]):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
-    in envelopes: `forwarded`. They write their stories.
+    in envelopes: `forwarded`. Their stories are about subjects of one `noun`; `styles` are the
+    colours of kinds of events, and `event_keys` the keys of their JSON form.
     """
 
     reads_quickly = True
     needs_order = True
     apis: ClassVar[frozenset[str]] = frozenset()
     forwarded: ClassVar[frozenset[str]] = frozenset()
+    title: ClassVar[str]
+    noun: ClassVar[str]
+    styles: ClassVar[dict[str, str]]
+    event_keys: ClassVar[str]
+    rows_max: ClassVar[int | None] = None
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
-        """Write to a stream. `topics` are names from frames."""
+    def __init__(
+        self, stream: TextIO, story: ExchangeStory, recordings: Recordings, *, as_json: bool
+    ) -> None:
+        """Write to a stream, as text or as one JSON object."""
         super().__init__(kept_whole=True)
         self._stream = stream
-        self._topics = topics
-        self.start: float | None = None
+        self._story = story
+        self._as_json = as_json
+        self._start: float | None = None
         self.end = 0.0
-        self.recordings = Recordings()
+        self.recordings = recordings
         # The times of the first and the last frame.
         self._frames: TimeSpan | None = None
 
     # -- for subclasses ------------------------------------------------------------------------
 
-    def on_request(self, exchange: ObservedExchange) -> None:
-        """Add a request to the story when it is sent."""
-        raise NotImplementedError
-
-    def on_response(self, exchange: ObservedExchange) -> None:
-        """Add a response to the story. Its request may be None."""
-        raise NotImplementedError
-
-    def on_unanswered(self, exchange: ObservedExchange) -> None:
-        """Add a request that never got a response."""
-
-    def write(self, stream: TextIO) -> None:
-        """Write the story."""
+    @property
+    def count(self) -> int:
+        """How many subjects the story has."""
         raise NotImplementedError
 
     @property
-    def holes(self) -> list[TimeSpan]:
-        """The times between frames of which nothing was recorded."""
-        return self.recordings.holes(*self._frames, REST_S) if self._frames else []
+    def overflow_text(self) -> str:
+        """What was left out because of limits; empty if nothing was."""
+        raise NotImplementedError
+
+    def tables(self) -> Sequence[Table]:
+        """Return the tables below the events; those without rows are not shown."""
+        raise NotImplementedError
+
+    def rows_to_json(self) -> dict[str, Any]:
+        """Return the rows of the JSON form, by their kind."""
+        raise NotImplementedError
+
+    @property
+    def start(self) -> float:
+        """When the story begins, in seconds since the epoch."""
+        return self._start or self.end
 
     def begin_capture(self, health: Health) -> None:
         """Learn what a capture records."""
@@ -86,7 +117,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
             return None
         exchange.request = body
         if body is not None:
-            self.on_request(exchange)
+            self._story.on_request(exchange)
         return exchange
 
     def take_response(
@@ -106,7 +137,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
             return
         self._note_frame(frame)
         exchange.response_time, exchange.response = frame.time, body
-        self.on_response(exchange)
+        self._story.on_response(exchange)
 
     def weight(self, frame: RawFrame, kept: ObservedExchange, /) -> int:
         """Return the memory that a request with its body takes. Units: bytes."""
@@ -114,14 +145,49 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         return own if kept.request is None else own + objects_of(kept.request)
 
     def take_unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
-        """Add a request that gets no response."""
-        self.on_unanswered(kept)
+        """Do nothing: the request was added when it was sent."""
 
     def finish(self) -> None:
         """Write the story."""
         super().finish()
-        self.write(self._stream)
+        holes = self.recordings.holes(*self._frames, REST_S) if self._frames else []
+        self._story.finish(holes)
+        if self._as_json:
+            self._stream.write(printable(json.dumps(self._to_json())) + "\n")
+        else:
+            self._write_text()
         self._stream.flush()
+
+    def _to_json(self) -> dict[str, Any]:
+        events = self._story.events
+        return {
+            "start": self.start,
+            "end": self.end,
+            "notRecorded": spans_to_json(events.not_recorded),
+            "events": [attributes_to_json(each, self.event_keys) for each in events.in_order()],
+            "eventOverflow": events.overflow,
+            **self.rows_to_json(),
+        }
+
+    def _write_text(self) -> None:
+        stream, events = self._stream, self._story.events
+        is_coloured, width = wants_colour(stream), width_of(stream)
+        if not self.count:
+            write_lines(stream, [f"{self.title}: none was seen"])
+            return
+        head = head_line(self.title, self.start, self.end, events, is_coloured=is_coloured)
+        write_lines(stream, [f"{head}; {count_text(self.count, self.noun)}", ""])
+        lines = event_lines(
+            events.in_order(), self.start, width=width, overflow=events.overflow,
+            styles=self.styles if is_coloured else None,
+        )
+        if lines:
+            write_lines(stream, [*lines, ""])
+        for table in self.tables():
+            if table.rows:
+                write_table(table, stream, width, rows_max=self.rows_max)
+        if self.overflow_text:
+            write_lines(stream, [self.overflow_text])
 
     def _observed(self, frame: RawFrame) -> ObservedExchange | None:
         self._note_frame(frame)
@@ -152,11 +218,6 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
 
     def note_time(self, time: float) -> None:
         """Extend the time span of the story to a time. Units: seconds since the epoch."""
-        if self.start is None or time < self.start:
-            self.start = time
+        if self._start is None or time < self._start:
+            self._start = time
         self.end = max(self.end, time)
-
-
-def write_json(stream: TextIO, story: Callable[[], dict[str, Any]]) -> None:
-    """Write a story as one JSON object on a line."""
-    stream.write(printable(json.dumps(story())) + "\n")

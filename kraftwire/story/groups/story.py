@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kraftwire.capture.recorded import Recordings
+from collections.abc import Sequence
+
+from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.records.messages import Decoded
 from kraftwire.story.events import Events
@@ -70,7 +72,11 @@ class GroupStory:
         self.groups.note_logged(time)
         self._log.on_record(record, time)
 
-    def finish(self) -> None:
-        """Report the generations, which are complete only at the end."""
+    def finish(self, holes: Sequence[TimeSpan]) -> None:
+        """Report the generations, which are complete only at the end, and the times of which
+        nothing was recorded.
+        """
+        self.events.note_holes(holes)
+        self.groups.leave_unrecorded(holes)
         self._classic.finish()
         self._epochs.finish()

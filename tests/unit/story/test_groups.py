@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.groups import GroupsJsonWriter, GroupsWriter
+from kraftwire.inspect.stories.groups import GroupsWriter
 from kraftwire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftwire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
@@ -51,7 +51,7 @@ def _story(capsys: Captured) -> dict[str, Any]:
 def _written(frames: list[RawFrame], ending: Ending | None = None) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
-    writer = GroupsJsonWriter(stream, topics=settings.topics)
+    writer = GroupsWriter(stream, topics=settings.topics, as_json=True)
     decoder = FrameDecoder(settings)
     for frame in frames:
         writer.frame(decoder.decode(frame))

@@ -12,10 +12,9 @@ import pytest
 
 from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.inspect.stories.groups import GroupsJsonWriter, GroupsWriter
-from kraftwire.inspect.stories.topics import TopicsJsonWriter, TopicsWriter
-from kraftwire.inspect.stories.transactions import TransactionsJsonWriter, TransactionsWriter
-from kraftwire.inspect.stories.writer import StoryWriter
+from kraftwire.inspect.stories.groups import GroupsWriter
+from kraftwire.inspect.stories.topics import TopicsWriter
+from kraftwire.inspect.stories.transactions import TransactionsWriter
 from kraftwire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -41,22 +40,26 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     )
 
 
-def _text(writer: type[StoryWriter], *paths: Path) -> str:
+# The writers of stories about the clients of a cluster.
+Writer = type[GroupsWriter] | type[TopicsWriter] | type[TransactionsWriter]
+
+
+def _text(writer: Writer, *paths: Path) -> str:
     stream = io.StringIO()
     read_into(writer(stream, topics=TopicNames()), paths)
     return " ".join(stream.getvalue().split())
 
 
-def _json(writer: type[StoryWriter], *paths: Path) -> dict[str, Any]:
+def _json(writer: Writer, *paths: Path) -> dict[str, Any]:
     stream = io.StringIO()
-    read_into(writer(stream, topics=TopicNames()), paths)
+    read_into(writer(stream, topics=TopicNames(), as_json=True), paths)
     found: dict[str, Any] = json.loads(stream.getvalue())
     return found
 
 
 @pytest.mark.parametrize("writer", [GroupsWriter, TopicsWriter, TransactionsWriter])
 def test_the_text_says_what_is_not_recorded(
-    writer: type[StoryWriter], days: tuple[Path, Path]
+    writer: Writer, days: tuple[Path, Path]
 ) -> None:
     """In the first line, and where it was."""
     text = _text(writer, *days)
@@ -66,9 +69,9 @@ def test_the_text_says_what_is_not_recorded(
     assert "recorded" not in _text(writer, days[0]).replace("when the recording ends", "")
 
 
-@pytest.mark.parametrize("writer", [GroupsJsonWriter, TopicsJsonWriter, TransactionsJsonWriter])
+@pytest.mark.parametrize("writer", [GroupsWriter, TopicsWriter, TransactionsWriter])
 def test_the_json_form_says_it_as_well(
-    writer: type[StoryWriter], days: tuple[Path, Path]
+    writer: Writer, days: tuple[Path, Path]
 ) -> None:
     """For programs."""
     (hole,) = _json(writer, *days)["notRecorded"]
@@ -78,7 +81,7 @@ def test_the_json_form_says_it_as_well(
 
 def test_groups_across_two_captures(days: tuple[Path, Path]) -> None:
     """No rebalance takes days, and who was there on the first day is not a member on the third."""
-    first, both = _json(GroupsJsonWriter, days[0]), _json(GroupsJsonWriter, *days)
+    first, both = _json(GroupsWriter, days[0]), _json(GroupsWriter, *days)
     (hole,) = both["notRecorded"]
     for group in both["groups"]:
         assert all(each["seconds"] < 60 for each in group["generations"])
@@ -121,7 +124,7 @@ def test_a_transaction_does_not_last_over_a_hole() -> None:
     for time in (1, 5000):
         _sent(story, time, begin, AddPartitionsToTxnResponse())
     _sent(story, 5001, EndTxnRequest(transactional_id="x", committed=True), EndTxnResponse())
-    story.finish()
+    story.finish([])
     lost, ended = story.transactions
     assert (lost.ending, lost.seconds(5001)) == ("open", pytest.approx(0.01))
     assert (ended.ending, ended.start) == ("committed", 5000)
@@ -133,7 +136,7 @@ def test_a_cut_does_not_make_members_vanish(tmp_path: Path) -> None:
     """Whoever is given up by a group in a part of a capture is not heard again in the whole."""
     chance = random.Random(seed())
     whole = packets(GROUPS)
-    story = _json(GroupsJsonWriter, save(tmp_path / "whole.pcap", whole))
+    story = _json(GroupsWriter, save(tmp_path / "whole.pcap", whole))
     last = {
         (group["group"], member["member"]): member["lastSeen"]
         for group in story["groups"]
@@ -143,7 +146,7 @@ def test_a_cut_does_not_make_members_vanish(tmp_path: Path) -> None:
         length = chance.choice((0.5, 2, 5, 12, 30))
         start = chance.uniform(0, 85 - length)
         path = save(tmp_path / "cut.pcap", without(whole, start, start + length))
-        for event in _json(GroupsJsonWriter, path)["events"]:
+        for event in _json(GroupsWriter, path)["events"]:
             if event["kind"] == "gone":
                 heard = last[event["group"], event["member"]]
                 assert heard <= event["time"], (start, length, event["text"])

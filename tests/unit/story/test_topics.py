@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.topics import TopicsJsonWriter
+from kraftwire.inspect.stories.topics import TopicsWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -52,7 +52,9 @@ def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 def _written(frames: list[RawFrame], *, show_secrets: bool = False) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
-    writer = TopicsJsonWriter(stream, topics=settings.topics, show_secrets=show_secrets)
+    writer = TopicsWriter(
+        stream, topics=settings.topics, show_secrets=show_secrets, as_json=True
+    )
     decoder = FrameDecoder(settings)
     for frame in frames:
         writer.frame(decoder.decode(frame))

@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.transactions import TransactionsJsonWriter
+from kraftwire.inspect.stories.transactions import TransactionsWriter
 from kraftwire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -40,7 +40,7 @@ def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 def _written(frames: list[RawFrame]) -> dict[str, Any]:
     stream = io.StringIO()
     settings = Settings()
-    writer = TransactionsJsonWriter(stream, topics=settings.topics)
+    writer = TransactionsWriter(stream, topics=settings.topics, as_json=True)
     decoder = FrameDecoder(settings)
     for frame in frames:
         if not all(writer.quickly([frame])):

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
+from kraftwire.inspect.stories.raft import RaftWriter
 from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
 
 LOGS = Path(__file__).resolve().parents[3] / "golden" / "logs"
@@ -16,7 +16,7 @@ CONTROLLER = LOGS / "controller"
 
 def _story_of(*paths: Path, as_json: bool = False) -> str:
     stream = io.StringIO()
-    writer = RaftJsonWriter(stream) if as_json else RaftWriter(stream)
+    writer = RaftWriter(stream, as_json=as_json)
     for path in walk(list(paths), print):
         for line in decode_file(path, FileOptions(), FileReport()):
             writer.file_line(line)

@@ -13,7 +13,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, open_source, walk
-from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
+from kraftwire.inspect.stories.raft import RaftWriter
 from tests.support.log_directories import CLUSTER, START_MS, LogMaker, write_directory
 from tests.support.metadata_files import SOUND, write_snapshot
 
@@ -21,9 +21,9 @@ GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs" / "controller"
 START = START_MS / 1000
 
 
-def _text(*paths: Path, writer: type[RaftWriter] = RaftWriter) -> str:
+def _text(*paths: Path, as_json: bool = False) -> str:
     stream = io.StringIO()
-    sink = writer(stream)
+    sink = RaftWriter(stream, as_json=as_json)
     report = FileReport(sink.file_finding)
     for path in walk(list(paths), print):
         with open_source(path) as source:
@@ -35,7 +35,7 @@ def _text(*paths: Path, writer: type[RaftWriter] = RaftWriter) -> str:
 
 
 def _stories(*paths: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in _text(*paths, writer=RaftJsonWriter).splitlines()]
+    return [json.loads(line) for line in _text(*paths, as_json=True).splitlines()]
 
 
 def _story(*paths: Path) -> dict[str, Any]:
