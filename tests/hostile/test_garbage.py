@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import pytest
 import trio
@@ -25,6 +24,7 @@ from kraftwire.node.collector import (
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
+from tests.support.autojump import autojump
 
 pytestmark = pytest.mark.trio
 
@@ -53,9 +53,9 @@ class Process:
         self.collected.append(trio.current_time())
 
 
-async def test_a_crowd_is_not_scanned(autojump_clock: Any, nursery: trio.Nursery) -> None:
+@autojump
+async def test_a_crowd_is_not_scanned(nursery: trio.Nursery) -> None:
     """With thousands of connections it takes half a second: ten times the p99 of commits."""
-    del autojump_clock
     process = Process(collecting_seconds=0.5)
     nursery.start_soon(process.collector.run)
     await trio.testing.wait_all_tasks_blocked()
@@ -70,9 +70,9 @@ async def test_a_crowd_is_not_scanned(autojump_clock: Any, nursery: trio.Nursery
     assert len(process.collected) == 2
 
 
-async def test_collections_are_rare(autojump_clock: Any, nursery: trio.Nursery) -> None:
+@autojump
+async def test_collections_are_rare(nursery: trio.Nursery) -> None:
     """However long they take."""
-    del autojump_clock
     process = Process(collecting_seconds=0.15)
     nursery.start_soon(process.collector.run)
     await trio.sleep(1000)
@@ -83,11 +83,9 @@ async def test_collections_are_rare(autojump_clock: Any, nursery: trio.Nursery) 
     assert min(gaps) >= 0.15 * COLLECT_REST
 
 
-async def test_a_crowd_that_has_left_leaves_nothing(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_crowd_that_has_left_leaves_nothing(nursery: trio.Nursery) -> None:
     """Within two checks, which is well within ten seconds."""
-    del autojump_clock
     process = Process()
     nursery.start_soon(process.collector.run)
     process.connections, process.held_bytes = COLLECT_CONNECTIONS_MIN, RELEASED_BYTES_MIN
@@ -103,9 +101,9 @@ async def test_a_crowd_that_has_left_leaves_nothing(
     assert len(process.given_back) == 2
 
 
-async def test_garbage_is_bounded(autojump_clock: Any, nursery: trio.Nursery) -> None:
+@autojump
+async def test_garbage_is_bounded(nursery: trio.Nursery) -> None:
     """Whatever makes cycles, they do not stay for a minute if they are many."""
-    del autojump_clock
     process = Process(collecting_seconds=0.15)
     nursery.start_soon(process.collector.run)
     await trio.sleep(COLLECT_SECONDS + 1)

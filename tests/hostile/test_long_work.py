@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
 import trio
 import trio.testing
 
@@ -27,8 +26,9 @@ from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
+from tests.support.autojump import autojump
 
-pytestmark = pytest.mark.trio
+pytestmark = autojump
 
 _MIB = 1024 * 1024
 
@@ -50,9 +50,8 @@ class Work:
         self.queue.done()
 
 
-async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
+async def test_a_rest_counts_what_threads_do() -> None:
     """It used to count only what the loop itself did, so decoding in a thread was free."""
-    del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
         for number in range(3):
@@ -61,9 +60,8 @@ async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
     assert [b - a for a, b in itertools.pairwise(times)] == [1 + LONG_WORK_REST] * 2
 
 
-async def test_a_few_do_not_rest(autojump_clock: Any) -> None:
+async def test_a_few_do_not_rest() -> None:
     """Followers under load ask for long answers all the time."""
-    del autojump_clock
     work = Work(crowd=3)
     async with trio.open_nursery() as nursery:
         for number in range(5):
@@ -73,9 +71,8 @@ async def test_a_few_do_not_rest(autojump_clock: Any) -> None:
     assert [b - a for a, b in itertools.pairwise(times)] == [1 + LONG_WORK_REST] * 2 + [few] * 2
 
 
-async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock: Any) -> None:
+async def test_the_oldest_connection_waits_for_one_other_at_most() -> None:
     """Replicas that catch up have been connected since before the attack."""
-    del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
         for number in range(10, 40):
@@ -86,9 +83,8 @@ async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock:
     assert order.index(1) <= 2
 
 
-async def test_short_work_waits_for_as_much_as_it_is(autojump_clock: Any) -> None:
+async def test_short_work_waits_for_as_much_as_it_is() -> None:
     """It used to wait for all that had come before it, however much longer that was."""
-    del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
         for number in range(10, 40):
@@ -102,9 +98,8 @@ async def test_short_work_waits_for_as_much_as_it_is(autojump_clock: Any) -> Non
     assert places[-1] <= 2 * (8 + 2)
 
 
-async def test_a_kind_that_was_idle_saves_nothing_up(autojump_clock: Any) -> None:
+async def test_a_kind_that_was_idle_saves_nothing_up() -> None:
     """Short work that comes after much long work shares with it from then on."""
-    del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
         for number in range(50, 70):
@@ -118,9 +113,8 @@ async def test_a_kind_that_was_idle_saves_nothing_up(autojump_clock: Any) -> Non
     assert any(number >= 50 for number in later)
 
 
-async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> None:
+async def test_work_that_is_cancelled_leaves_the_queue() -> None:
     """It may be waiting, or have had its turn without using it."""
-    del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
         scopes = [trio.CancelScope() for _ in range(4)]
@@ -142,11 +136,8 @@ async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> N
         await work.do(9)
 
 
-async def test_a_request_counts_as_the_objects_that_it_becomes(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_request_counts_as_the_objects_that_it_becomes(nursery: trio.Nursery) -> None:
     """While it waits for its turn, and until it is answered: the bytes alone are an eighth."""
-    del autojump_clock
     used: list[int] = []
 
     async def answer(_: Request) -> Message:
@@ -166,11 +157,8 @@ async def test_a_request_counts_as_the_objects_that_it_becomes(
 
 
 @each_entry
-async def test_answers_are_read_one_at_a_time(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
-) -> None:
+async def test_answers_are_read_one_at_a_time(nursery: trio.Nursery, entry: str) -> None:
     """100 Fetches of a log of 12 MiB were read at once: 800 MiB, and 17 times the latency."""
-    del autojump_clock
     read, most = [0], [0]
 
     async def answer(request: Request) -> Message:
@@ -190,11 +178,8 @@ async def test_answers_are_read_one_at_a_time(
     assert most == [1]
 
 
-async def test_an_answer_that_was_taken_is_let_go(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_an_answer_that_was_taken_is_let_go(nursery: trio.Nursery) -> None:
     """Connections that waited for something else kept their last answers, uncounted: 500 MiB."""
-    del autojump_clock
     made = list[bytes]()
 
     async def answer(_: Request) -> Message:
@@ -223,11 +208,8 @@ def _holds(coroutine: Any, size: int) -> bool:
     return False
 
 
-async def test_requests_that_wait_for_another_are_counted(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_requests_that_wait_for_another_are_counted(nursery: trio.Nursery) -> None:
     """A peer sends 64 KiB of them at a time, and one is answered after the other."""
-    del autojump_clock
 
     async def wait(_: Request) -> Message:
         await trio.sleep_forever()
@@ -241,10 +223,9 @@ async def test_requests_that_wait_for_another_are_counted(
 
 
 async def test_thousands_that_leave_at_once_are_cleared_in_several_turns(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """All in one round of the loop took half a second, in which nothing was committed."""
-    del autojump_clock
     served = Served(nursery)
     streams = [await served.join() for _ in range(300)]
     await trio.testing.wait_all_tasks_blocked()

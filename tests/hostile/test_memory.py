@@ -16,6 +16,7 @@ from kraftwire.transport.handshakes import PIECE_BYTES
 from kraftwire.wire.message import Message
 from tests.hostile.secured import SECURED, each_entry
 from tests.hostile.served import Served, request_frame
+from tests.support.autojump import autojump
 
 _MIB = 1024 * 1024
 _TOPIC = MetadataResponseTopic(name="t" * 30_000)
@@ -67,12 +68,9 @@ def test_what_was_released_no_longer_counts() -> None:
 
 
 @each_entry
-@pytest.mark.trio
-async def test_incomplete_requests_evict_each_other(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
-) -> None:
+@autojump
+async def test_incomplete_requests_evict_each_other(nursery: trio.Nursery, entry: str) -> None:
     """They do not evict the request of a connection that comes later."""
-    del autojump_clock
     served = Served(nursery, limit=10 * _MIB, entry=entry)
     head = (2 * _MIB).to_bytes(4, "big")
     slow = [await served.join() for _ in range(20)]
@@ -87,12 +85,9 @@ async def test_incomplete_requests_evict_each_other(
 
 
 @each_entry
-@pytest.mark.trio
-async def test_answers_that_are_not_read_are_bounded(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
-) -> None:
+@autojump
+async def test_answers_that_are_not_read_are_bounded(nursery: trio.Nursery, entry: str) -> None:
     """Eight requests of 150 bytes each made a node hold a gigabyte."""
-    del autojump_clock
 
     async def large(_: Request) -> Message:
         return MetadataResponse(cluster_id="x" * 30_000)
@@ -107,12 +102,11 @@ async def test_answers_that_are_not_read_are_bounded(
     assert served.ended["no-memory"] > 0
 
 
-@pytest.mark.trio
+@autojump
 async def test_tls_keeps_no_long_answers(
-    autojump_clock: Any, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """OpenSSL's buffers stay as large as they were: a connection kept 2 MiB to its end."""
-    del autojump_clock
     encrypted, sent = list[int](), list[int]()
 
     async def large(_: Request) -> Message:

@@ -18,6 +18,7 @@ from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_SIZE_MAX
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
 from kraftwire.node.metrics_http import METRICS_CONNECTIONS_MAX, MetricsEndpoint
 from tests.hostile.served import request_frame
+from tests.support.autojump import autojump
 from tests.support.kafka_process import free_ports
 from tests.support.node_process import NodeQuorum, describe
 from tests.support.raft_messages import fetch
@@ -114,15 +115,14 @@ async def _scrape(endpoint: MetricsEndpoint, nursery: trio.Nursery, address: str
         return b"".join([bytes(data) async for data in stream])
 
 
-@pytest.mark.trio
+@autojump
 @pytest.mark.parametrize("sent", [b"", b"GET /metrics HTTP/1.1\r\n", GET])
 @pytest.mark.parametrize("address", [STRANGER, SCRAPER])
 async def test_held_connections_keep_no_scraper_out(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, sent: bytes, address: str
+    nursery: trio.Nursery, sent: bytes, address: str
 ) -> None:
     """They send nothing, half a request, or a whole one whose answer they never read; some of them
     come from the scraper's own machine."""
-    del autojump_clock
     endpoint = MetricsEndpoint(lambda: b"up 1\n")
     held = []
     for _ in range(2 * METRICS_CONNECTIONS_MAX):
@@ -137,12 +137,11 @@ async def test_held_connections_keep_no_scraper_out(
     nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio
+@autojump
 async def test_one_who_opens_connections_without_a_pause_loses_only_its_own(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """A scraper on a slow line, which sends its request while they come."""
-    del autojump_clock
     endpoint = MetricsEndpoint(lambda: b"up 1\n")
     slow, far = trio.testing.memory_stream_pair()
     nursery.start_soon(endpoint.serve, far, SCRAPER)

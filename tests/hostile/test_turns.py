@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 import trio
 import trio.testing
 
@@ -15,18 +12,16 @@ from kraftwire.transport.rate_gate import REQUEST_COST_BYTES, TURN_BYTES, RateGa
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
+from tests.support.autojump import autojump
 
-pytestmark = pytest.mark.trio
+pytestmark = autojump
 
 _PER_TURN = TURN_BYTES // REQUEST_COST_BYTES
 
 
 @each_entry
-async def test_few_are_answered_in_one_round_of_the_loop(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
-) -> None:
+async def test_few_are_answered_in_one_round_of_the_loop(nursery: trio.Nursery, entry: str) -> None:
     """One round of the loop used to answer a request of every connection that had one."""
-    del autojump_clock
     rounds, answered = [0], list[int]()
 
     async def note(_: Request) -> Message:
@@ -56,12 +51,9 @@ async def test_few_are_answered_in_one_round_of_the_loop(
     assert most <= 2 * _PER_TURN
 
 
-async def test_one_round_of_the_loop_lets_two_of_the_longest_through(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_one_round_of_the_loop_lets_two_of_the_longest_through(nursery: trio.Nursery) -> None:
     """Short work of TURN_BYTES takes a round's share by itself; only the oldest half may add to it.
     """
-    del autojump_clock
     gate, rounds, passed = RateGate(), [0], list[int]()
 
     async def ask(number: int) -> None:
@@ -77,10 +69,9 @@ async def test_one_round_of_the_loop_lets_two_of_the_longest_through(
 
 
 async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """Replicas' connections have been open since before the flood."""
-    del autojump_clock
     gate, order = RateGate(), list[int]()
 
     async def ask(number: int) -> None:
@@ -97,9 +88,8 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     assert max(order.index(1), order.index(2)) < 5 * _PER_TURN
 
 
-async def test_no_request_is_left_waiting(autojump_clock: Any, nursery: trio.Nursery) -> None:
+async def test_no_request_is_left_waiting(nursery: trio.Nursery) -> None:
     """Requests that are cancelled leave the queue, and those of a later flood get turns again."""
-    del autojump_clock
     gate, done = RateGate(), list[int]()
 
     async def ask(number: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
 import trio
@@ -27,6 +26,7 @@ from kraftwire.raft.events import RequestReceived
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry, read_end
 from tests.hostile.served import Served, request_frame
+from tests.support.autojump import autojump
 from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import LISTENER
 from tests.support.raft_quorums import leading
@@ -42,12 +42,12 @@ def metadata(count: int, name: str = "t") -> MetadataRequest:
     return MetadataRequest(topics=topics)
 
 
+@autojump
 @each_entry
 async def test_a_request_of_very_many_elements_is_refused(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
+    nursery: trio.Nursery, entry: str
 ) -> None:
     """Four of them deposed a leader."""
-    del autojump_clock
     served = Served(nursery, entry=entry)
     stream = await served.join()
     await stream.send_all(request_frame(metadata(REQUEST_ELEMENTS_MAX, "topic"), 8))
@@ -57,11 +57,9 @@ async def test_a_request_of_very_many_elements_is_refused(
     assert served.ended == {"too-many-elements": 1}
 
 
-async def test_elements_are_counted_at_every_depth(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_elements_are_counted_at_every_depth(nursery: trio.Nursery) -> None:
     """One topic of very many partitions is as much work."""
-    del autojump_clock
     served = Served(nursery)
     partitions = [PartitionProduceData(index=n) for n in range(REQUEST_ELEMENTS_MAX)]
     topic = TopicProduceData(name="t", partition_data=partitions)
@@ -71,12 +69,12 @@ async def test_elements_are_counted_at_every_depth(
     assert served.ended == {"too-many-elements": 1}
 
 
+@autojump
 @each_entry
 async def test_a_long_produce_is_refused_before_it_is_decoded(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
+    nursery: trio.Nursery, entry: str
 ) -> None:
     """It had no limit: 20 MB took 2.2 GB and seven seconds."""
-    del autojump_clock
     served = Served(nursery, entry=entry)
     data = PartitionProduceData(records=bytes(REQUEST_SIZE_MAX))
     topic = TopicProduceData(name="t", partition_data=[data])
@@ -87,12 +85,12 @@ async def test_a_long_produce_is_refused_before_it_is_decoded(
     assert served.ended == {"bad-frame": 1}
 
 
+@autojump
 @each_entry
 async def test_long_requests_wait_for_each_other_and_short_ones_do_not_wait(
-    autojump_clock: Any, nursery: trio.Nursery, entry: str
+    nursery: trio.Nursery, entry: str
 ) -> None:
     """40 connections with requests of 63 kB each made a commit take three seconds."""
-    del autojump_clock
     answered: list[tuple[int, float]] = []
 
     async def note(request: Request) -> Message:
@@ -131,11 +129,9 @@ async def test_a_replica_does_not_decide_how_much_is_read_for_it() -> None:
         assert reply.part.max_bytes == expected
 
 
-async def test_a_long_name_of_software_is_refused(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_long_name_of_software_is_refused(nursery: trio.Nursery) -> None:
     """3,000 connections with names of 32 kB left 96 MB behind for good."""
-    del autojump_clock
 
     async def answer(_: Request) -> Message:
         return ApiVersionsResponse()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 import trio
@@ -29,6 +28,9 @@ from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.support.autojump import autojump
+
+pytestmark = autojump
 
 LISTENER = Listener("PLAINTEXT", "localhost", 9092, False, True)
 VERSIONS = {0: (0, 11), 3: (0, 13), 18: (0, 5)}
@@ -103,12 +105,8 @@ def hello(name: str = "apache-kafka-java", version: str = "1.2.3") -> ApiVersion
     return ApiVersionsRequest(client_software_name=name, client_software_version=version)
 
 
-@pytest.mark.trio
-async def test_requests_are_answered_in_their_order(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_requests_are_answered_in_their_order(nursery: trio.Nursery) -> None:
     """Clients send several requests at once and match the answers by order."""
-    del autojump_clock
 
     async def slow_first(request: Request) -> Message:
         assert isinstance(request.message, MetadataRequest)
@@ -124,12 +122,8 @@ async def test_requests_are_answered_in_their_order(
     assert (await peer.receive(3, 12))[0] == 2
 
 
-@pytest.mark.trio
-async def test_who_is_above_a_quota_waits_for_the_next_answer(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_who_is_above_a_quota_waits_for_the_next_answer(nursery: trio.Nursery) -> None:
     """The answer that says so comes at once; old clients do not wait by themselves (C-QUO-1)."""
-    del autojump_clock
 
     async def throttled(request: Request) -> Message:
         assert isinstance(request.message, MetadataRequest)
@@ -146,22 +140,16 @@ async def test_who_is_above_a_quota_waits_for_the_next_answer(
     assert times == [times[0], times[0] + 7, times[0] + 7]
 
 
-@pytest.mark.trio
-async def test_a_frame_may_come_byte_by_byte(autojump_clock: Any, nursery: trio.Nursery) -> None:
+async def test_a_frame_may_come_byte_by_byte(nursery: trio.Nursery) -> None:
     """TCP keeps no boundaries."""
-    del autojump_clock
     peer = Peer(nursery)
     for byte in request_frame(MetadataRequest(), 12):
         await peer.stream.send_all(bytes([byte]))
     assert (await peer.receive(3, 12))[0] == 1
 
 
-@pytest.mark.trio
-async def test_handlers_learn_client_id_and_software(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_handlers_learn_client_id_and_software(nursery: trio.Nursery) -> None:
     """Java peers are told from ours by the name in their ApiVersions request."""
-    del autojump_clock
     peer = Peer(nursery)
     await peer.send(hello(), 4)
     await peer.receive(18, 4)
@@ -171,12 +159,10 @@ async def test_handlers_learn_client_id_and_software(
     assert body.cluster_id == "me apache-kafka-java"
 
 
-@pytest.mark.trio
 async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """KIP-511: the client must be able to read which versions it may use, and continue."""
-    del autojump_clock
     peer = Peer(nursery)
     body = request_frame(hello(), 4)
     newer = body[:6] + struct.pack(">h", 6) + body[8:]
@@ -190,13 +176,11 @@ async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
     assert (await peer.receive(18, 4))[0] == 1
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(("cluster_id", "node_id"), [("c", -1), (None, 3)])
 async def test_a_cluster_without_a_node_is_an_invalid_request(
-    autojump_clock: Any, nursery: trio.Nursery, cluster_id: str | None, node_id: int
+    nursery: trio.Nursery, cluster_id: str | None, node_id: int
 ) -> None:
     """KIP-1242: a client that knows one of them knows both."""
-    del autojump_clock
     peer = Peer(nursery)
     request = hello()
     request.cluster_id, request.node_id = cluster_id, node_id
@@ -206,13 +190,11 @@ async def test_a_cluster_without_a_node_is_an_invalid_request(
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize("name", ["", "-kafka", "ka fka", "kafka/", "kafka-"])
 async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
-    autojump_clock: Any, nursery: trio.Nursery, name: str
+    nursery: trio.Nursery, name: str
 ) -> None:
     """R-SRV-2: the name ends up in metrics and logs."""
-    del autojump_clock
     peer = Peer(nursery)
     await peer.send(hello(name), 3)
     _, answer = await peer.receive(18, 3)
@@ -220,7 +202,6 @@ async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("data", "cause"),
     [
@@ -237,10 +218,9 @@ async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
     ],
 )
 async def test_bytes_that_are_not_a_request_close_the_connection(
-    autojump_clock: Any, nursery: trio.Nursery, data: bytes, cause: str
+    nursery: trio.Nursery, data: bytes, cause: str
 ) -> None:
     """The effect is a counter, one line, and the end of this connection."""
-    del autojump_clock
     peer = Peer(nursery)
     await peer.stream.send_all(data)
     assert await peer.is_closed()
@@ -248,15 +228,10 @@ async def test_bytes_that_are_not_a_request_close_the_connection(
     assert peer.admission.memory.used == 0
 
 
-@pytest.mark.trio
 async def test_garbage_is_logged_once_and_without_traceback(
-    autojump_clock: Any,
-    nursery: trio.Nursery,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scanner must not fill the disk with log lines."""
-    del autojump_clock
     monkeypatch.setattr(LOGGER, "propagate", True)
     limit = RateLimit(trio.current_time)
     with caplog.at_level(logging.WARNING, LOGGER.name):
@@ -272,12 +247,8 @@ async def test_garbage_is_logged_once_and_without_traceback(
     assert caplog.records[1].__dict__["fields"] == {"held_back": 99}
 
 
-@pytest.mark.trio
-async def test_a_long_request_is_refused_before_it_is_decoded(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_long_request_is_refused_before_it_is_decoded(nursery: trio.Nursery) -> None:
     """Decoding millions of tiny elements would keep the Raft core waiting."""
-    del autojump_clock
     peer = Peer(nursery)
     head = struct.pack(">hhihb", 3, 12, 1, -1, 0)
     await peer.stream.send_all(frame(head + bytes(REQUEST_SIZE_MAX)))
@@ -285,13 +256,11 @@ async def test_a_long_request_is_refused_before_it_is_decoded(
     assert peer.stats.closed == {"bad-frame": 1}
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x0a\0\3"])
 async def test_a_connection_without_a_first_request_is_closed(
-    autojump_clock: Any, nursery: trio.Nursery, sent: bytes
+    nursery: trio.Nursery, sent: bytes
 ) -> None:
     """Connections that send nothing, or too little, must not pile up."""
-    del autojump_clock
     limits = ConnectionLimits(handshake_ms=3000)
     peer = Peer(nursery, limits=limits)
     await peer.stream.send_all(sent)
@@ -301,12 +270,8 @@ async def test_a_connection_without_a_first_request_is_closed(
     assert peer.stats.closed == {"slow-request": 1}
 
 
-@pytest.mark.trio
-async def test_an_idle_connection_is_closed_after_its_time(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_an_idle_connection_is_closed_after_its_time(nursery: trio.Nursery) -> None:
     """connections.max.idle.ms, counted from the last request on."""
-    del autojump_clock
     peer = Peer(nursery, limits=ConnectionLimits(idle_ms=60_000, handshake_ms=1000))
     await peer.send(hello(), 4)
     await peer.receive(18, 4)
@@ -316,12 +281,8 @@ async def test_an_idle_connection_is_closed_after_its_time(
     assert peer.stats.closed == {"idle": 1}
 
 
-@pytest.mark.trio
-async def test_an_idle_time_below_zero_means_for_ever(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_an_idle_time_below_zero_means_for_ever(nursery: trio.Nursery) -> None:
     """As in Kafka."""
-    del autojump_clock
     peer = Peer(nursery, limits=ConnectionLimits(idle_ms=-1))
     await peer.send(hello(), 4)
     await peer.receive(18, 4)
@@ -330,12 +291,8 @@ async def test_an_idle_time_below_zero_means_for_ever(
     assert (await peer.receive(3, 12))[0] == 1
 
 
-@pytest.mark.trio
-async def test_a_reader_that_does_not_read_is_given_up(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_reader_that_does_not_read_is_given_up(nursery: trio.Nursery) -> None:
     """An answer that is not read must not be held for ever."""
-    del autojump_clock
     peer = Peer(nursery, limits=ConnectionLimits(write_ms=2000))
 
     async def stuck() -> None:
@@ -349,12 +306,8 @@ async def test_a_reader_that_does_not_read_is_given_up(
     assert peer.stats.closed == {"slow-reader": 1}
 
 
-@pytest.mark.trio
-async def test_a_peer_that_leaves_during_its_request_does_no_harm(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_peer_that_leaves_during_its_request_does_no_harm(nursery: trio.Nursery) -> None:
     """Followers disconnect while their Fetch is parked."""
-    del autojump_clock
 
     async def slow(request: Request) -> Message:
         del request
@@ -368,15 +321,10 @@ async def test_a_peer_that_leaves_during_its_request_does_no_harm(
     assert peer.stats.closed == {"broken": 1}
 
 
-@pytest.mark.trio
 async def test_a_fault_in_a_handler_ends_only_its_connection(
-    autojump_clock: Any,
-    nursery: trio.Nursery,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our own mistake in one API must not take the quorum down."""
-    del autojump_clock
     monkeypatch.setattr(LOGGER, "propagate", True)
 
     async def faulty(request: Request) -> Message:
@@ -393,10 +341,8 @@ async def test_a_fault_in_a_handler_ends_only_its_connection(
     assert fields["at"].startswith("test_connection.py:")
 
 
-@pytest.mark.trio
-async def test_a_disk_error_in_a_handler_ends_the_node(autojump_clock: Any) -> None:
+async def test_a_disk_error_in_a_handler_ends_the_node() -> None:
     """D9: a node that cannot read its log must not continue as if it could."""
-    del autojump_clock
 
     async def failing(request: Request) -> Message:
         del request
@@ -413,12 +359,8 @@ async def test_a_disk_error_in_a_handler_ends_the_node(autojump_clock: Any) -> N
     assert caught.group_contains(StorageError)
 
 
-@pytest.mark.trio
-async def test_a_handler_may_leave_a_request_unanswered(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_handler_may_leave_a_request_unanswered(nursery: trio.Nursery) -> None:
     """R-SRV-6: what cannot be answered honestly ends the connection."""
-    del autojump_clock
 
     async def silent(request: Request) -> None:
         del request
@@ -429,12 +371,10 @@ async def test_a_handler_may_leave_a_request_unanswered(
     assert peer.stats.closed == {"unanswered": 1}
 
 
-@pytest.mark.trio
 async def test_every_offered_version_of_metadata_is_answered_in_its_own_layout(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """Clients from ten years connect to one node."""
-    del autojump_clock
     peer = Peer(nursery)
     for version in range(messages.API_VERSIONS[3][1] + 1):
         await peer.send(MetadataRequest(), version, version)

@@ -20,14 +20,14 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
+from tests.support.autojump import autojump
 from tests.support.fake_core import WALL_MS, FakeCore, Listener, World, batch, make, run, send
 from tests.support.node_stub import request_of
 
 
-@pytest.mark.trio
-async def test_effects_are_carried_out_in_order(autojump_clock: Any, nursery: trio.Nursery) -> None:
+@autojump
+async def test_effects_are_carried_out_in_order(nursery: trio.Nursery) -> None:
     """D1: a vote may be sent only after it is on disk; the order of the list guarantees that."""
-    del autojump_clock
     world = World()
     effects = [
         fx.PersistQuorumState(fx.ElectionState(3)),
@@ -44,12 +44,9 @@ async def test_effects_are_carried_out_in_order(autojump_clock: Any, nursery: tr
     assert world.done == ["persist 3", "send 1", "append 0-1", "truncate 0", "reset", "send 2"]
 
 
-@pytest.mark.trio
-async def test_a_flush_is_answered_with_the_newest_values(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_flush_is_answered_with_the_newest_values(nursery: trio.Nursery) -> None:
     """Several appends share one flush, which makes many small appends cheap."""
-    del autojump_clock
     world = World()
 
     def answer(event: ev.Event) -> list[fx.Effect]:
@@ -106,10 +103,9 @@ async def test_a_slow_disk_is_flushed_during_other_work(
     assert seen_during == [3]
 
 
-@pytest.mark.trio
-async def test_a_disk_error_leaves_the_driver(autojump_clock: Any) -> None:
+@autojump
+async def test_a_disk_error_leaves_the_driver() -> None:
     """D9: nothing is retried on a failed disk; the caller of the node ends it."""
-    del autojump_clock
     world = World()
     world.failure = StorageError("sync failed", file="x.log")
     driver = make(FakeCore(lambda _: [fx.FlushLog(1, 0), send(1)]), world)
@@ -119,10 +115,9 @@ async def test_a_disk_error_leaves_the_driver(autojump_clock: Any) -> None:
     assert caught.group_contains(StorageError)
 
 
-@pytest.mark.trio
-async def test_nothing_leaves_after_a_state_that_was_not_written(autojump_clock: Any) -> None:
+@autojump
+async def test_nothing_leaves_after_a_state_that_was_not_written() -> None:
     """D1 again: the request after a failed write would be a vote that is forgotten."""
-    del autojump_clock
     world = World()
     world.failure = StorageError("no space", file="quorum-state")
     effects = [fx.PersistQuorumState(fx.ElectionState(3)), send(1)]
@@ -133,12 +128,9 @@ async def test_nothing_leaves_after_a_state_that_was_not_written(autojump_clock:
     assert world.done == []
 
 
-@pytest.mark.trio
-async def test_the_timer_fires_when_the_core_says(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_the_timer_fires_when_the_core_says(nursery: trio.Nursery) -> None:
     """Elections depend on it."""
-    del autojump_clock
     core = FakeCore()
     core.deadline_ms = 1500
 
@@ -156,13 +148,12 @@ async def test_the_timer_fires_when_the_core_says(
     assert core.seen == [(ev.TimerExpired(), 1500)]
 
 
-@pytest.mark.trio
+@autojump
 async def test_a_wall_clock_that_is_set_moves_timestamps_and_no_timer(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """An operator sets a machine's clock by an hour: elections must not be affected, records
     must."""
-    del autojump_clock
     core, world = FakeCore(), World()
     driver = make(core, world)
     await run(driver, nursery)
@@ -174,10 +165,9 @@ async def test_a_wall_clock_that_is_set_moves_timestamps_and_no_timer(
     assert core.wall == [WALL_MS - 3_600_000]
 
 
-@pytest.mark.trio
-async def test_a_request_gets_its_own_reply(autojump_clock: Any, nursery: trio.Nursery) -> None:
+@autojump
+async def test_a_request_gets_its_own_reply(nursery: trio.Nursery) -> None:
     """Replies come in any order; the token identifies their request."""
-    del autojump_clock
     waiting: list[ev.RequestReceived] = []
 
     def answer(event: ev.Event) -> list[fx.Effect]:
@@ -203,12 +193,9 @@ async def test_a_request_gets_its_own_reply(autojump_clock: Any, nursery: trio.N
     assert replies == {1: 1, 2: 2}
 
 
-@pytest.mark.trio
-async def test_a_reply_takes_its_records_from_the_log(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_reply_takes_its_records_from_the_log(nursery: trio.Nursery) -> None:
     """Batches go from disk to socket as they are; the core never holds them."""
-    del autojump_clock
     world = World()
     world.data = b"batch"
 
@@ -226,12 +213,9 @@ async def test_a_reply_takes_its_records_from_the_log(
     assert world.done == ["read 4-9"]
 
 
-@pytest.mark.trio
-async def test_a_reply_to_a_connection_that_is_gone_is_dropped(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_reply_to_a_connection_that_is_gone_is_dropped(nursery: trio.Nursery) -> None:
     """Peers disconnect while their Fetch is parked; the core need not know."""
-    del autojump_clock
     held: list[int] = []
 
     def answer(event: ev.Event) -> list[fx.Effect]:
@@ -250,12 +234,9 @@ async def test_a_reply_to_a_connection_that_is_gone_is_dropped(
     assert world.done == []
 
 
-@pytest.mark.trio
-async def test_a_listener_gets_batches_and_reports_how_far(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_listener_gets_batches_and_reports_how_far(nursery: trio.Nursery) -> None:
     """State machines see every batch once, with its own offsets, and at their own pace."""
-    del autojump_clock
     world = World()
     world.data = batch(3, b"a", b"b") + batch(5, b"c")
 
@@ -277,12 +258,9 @@ async def test_a_listener_gets_batches_and_reports_how_far(
     assert listener.leaders == [(2, 1, 6)]
 
 
-@pytest.mark.trio
-async def test_an_append_returns_its_last_offset_or_the_refusal(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_an_append_returns_its_last_offset_or_the_refusal(nursery: trio.Nursery) -> None:
     """The controller must know the offsets of its records, and when it no longer leads."""
-    del autojump_clock
 
     def answer(event: ev.Event) -> list[fx.Effect]:
         assert isinstance(event, ev.AppendRequested)
@@ -298,12 +276,9 @@ async def test_an_append_returns_its_last_offset_or_the_refusal(
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
 
 
-@pytest.mark.trio
-async def test_values_that_no_record_can_have_are_the_callers_error(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_values_that_no_record_can_have_are_the_callers_error(nursery: trio.Nursery) -> None:
     """A mistake in a program must not end the leader that it asks, and then the next one."""
-    del autojump_clock
     core = FakeCore()
     driver = make(core, World())
     await run(driver, nursery)
@@ -315,12 +290,9 @@ async def test_values_that_no_record_can_have_are_the_callers_error(
     assert core.events[before:] == []
 
 
-@pytest.mark.trio
-async def test_a_flood_of_events_leaves_room_for_others(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_flood_of_events_leaves_room_for_others(nursery: trio.Nursery) -> None:
     """Connections must be served while a workload appends as fast as it can."""
-    del autojump_clock
     core = FakeCore()
     driver = make(core, World())
     for _ in range(1000):
@@ -339,12 +311,9 @@ async def test_a_flood_of_events_leaves_room_for_others(
     assert len(core.seen) == 1000
 
 
-@pytest.mark.trio
-async def test_the_end_of_a_shutdown_is_reported(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_the_end_of_a_shutdown_is_reported(nursery: trio.Nursery) -> None:
     """The node closes its sockets only once the quorum can do without it."""
-    del autojump_clock
     driver = make(FakeCore(lambda _: [fx.ShutdownFinished(False)]), World())
     await run(driver, nursery)
     driver.submit(ev.ShutdownRequested())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 import trio
@@ -14,16 +13,14 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.node.driver import FLUSH_IN_WORKER_BYTES_MIN
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
+from tests.support.autojump import autojump
 from tests.support.fake_core import FakeCore, World, make, run
 from tests.support.node_stub import request_of
 
 
-@pytest.mark.trio
-async def test_answers_leave_before_the_flush_that_follows_them(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_answers_leave_before_the_flush_that_follows_them(nursery: trio.Nursery) -> None:
     """Followers then write their records while the leader writes too, not after it."""
-    del autojump_clock
     world = World()
 
     def answer(event: ev.Event) -> list[fx.Effect]:
@@ -83,12 +80,11 @@ async def test_a_leader_with_much_to_flush_continues_meanwhile(
     assert threads == [is_beside] * 2
 
 
-@pytest.mark.trio
+@autojump
 async def test_the_files_of_the_log_are_locked_for_others_during_a_flush(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """A flush may run in a thread: until it ends, its files must not be truncated or closed."""
-    del autojump_clock
     world = World()
     taken: list[bool] = []
 

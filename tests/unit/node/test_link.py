@@ -14,6 +14,7 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.node.link import LinkDown
 from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.autojump import autojump
 from tests.support.far_side import FarSide, request, start
 
 HOSTILE = {
@@ -31,13 +32,10 @@ HOSTILE = {
 }
 
 
-@pytest.mark.trio
+@autojump
 @pytest.mark.parametrize("kind", HOSTILE)
-async def test_a_hostile_answer_is_a_failed_request(
-    autojump_clock: Any, nursery: trio.Nursery, kind: str
-) -> None:
+async def test_a_hostile_answer_is_a_failed_request(nursery: trio.Nursery, kind: str) -> None:
     """No answer of a peer, whatever its bytes, may end a node or make it spin."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def hostile(stream: Any) -> None:
@@ -58,12 +56,9 @@ async def test_a_hostile_answer_is_a_failed_request(
     assert answers.events[1:] == [(2, "VoteResponse")]
 
 
-@pytest.mark.trio
-async def test_an_answer_that_cannot_be_read_is_counted(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_an_answer_that_cannot_be_read_is_counted(nursery: trio.Nursery) -> None:
     """The counter distinguishes a broken peer from a slow network."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def bad_answer(stream: Any) -> None:
@@ -79,12 +74,9 @@ async def test_an_answer_that_cannot_be_read_is_counted(
     assert far.stats.bad_answers == 1
 
 
-@pytest.mark.trio
-async def test_an_unsupported_api_is_an_error_of_its_own(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_an_unsupported_api_is_an_error_of_its_own(nursery: trio.Nursery) -> None:
     """A node that forwards a request must tell its client why it failed."""
-    del autojump_clock
     far = FarSide(nursery)
     link = far.link()
     link.retarget("peer", 1)
@@ -94,13 +86,12 @@ async def test_an_unsupported_api_is_an_error_of_its_own(
     link.close()
 
 
-@pytest.mark.trio
+@autojump
 @pytest.mark.parametrize(("asked", "sent"), [(None, 1), (0, 0), (1, 1), (2, 1)])
 async def test_a_request_goes_in_no_version_above_that_of_who_asked(
-    autojump_clock: Any, nursery: trio.Nursery, asked: int | None, sent: int
+    nursery: trio.Nursery, asked: int | None, sent: int
 ) -> None:
     """While nodes are upgraded one after the other, a client may know more than the leader."""
-    del autojump_clock
     far = FarSide(nursery)
     far.versions[52] = (0, 1)
     link = far.link()

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from kraftwire.node.metrics_http import HTTP_REQUEST_SIZE_MAX, SCRAPE_SECONDS_MAX, serve_http
+from tests.support.autojump import autojump
 
 pytestmark = pytest.mark.trio
 
@@ -89,22 +90,18 @@ async def test_requests_after_the_first_are_not_answered(nursery: trio.Nursery) 
     assert (await fetch(nursery, GET * 100)).count(CONTENT) == 1
 
 
+@autojump
 @pytest.mark.parametrize("asked", [b"", b"GET /metrics"])
-async def test_half_a_request_is_dropped_in_time(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, asked: bytes
-) -> None:
+async def test_half_a_request_is_dropped_in_time(nursery: trio.Nursery, asked: bytes) -> None:
     """A peer that falls silent does not keep its connection."""
-    del autojump_clock
     begin = trio.current_time()
     assert await fetch(nursery, asked) == b""
     assert trio.current_time() - begin == pytest.approx(SCRAPE_SECONDS_MAX)
 
 
-async def test_a_request_that_trickles_is_dropped_in_time(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_request_that_trickles_is_dropped_in_time(nursery: trio.Nursery) -> None:
     """Each byte is progress, but the time allowed is that of the whole request."""
-    del autojump_clock
     stream, own = trio.testing.memory_stream_pair()
     nursery.start_soon(serve_http, own, content)
     begin = trio.current_time()
@@ -112,22 +109,18 @@ async def test_a_request_that_trickles_is_dropped_in_time(
     assert trio.current_time() - begin <= SCRAPE_SECONDS_MAX + 1
 
 
-async def test_a_request_without_end_is_not_kept(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
-) -> None:
+@autojump
+async def test_a_request_without_end_is_not_kept(nursery: trio.Nursery) -> None:
     """The endpoint stops reading once the head is longer than any scraper's."""
-    del autojump_clock
     stream, own = trio.testing.lockstep_stream_pair()
     nursery.start_soon(serve_http, own, content)
     taken = await send_without_end(stream, b"x" * 1024, 0)
     assert taken <= HTTP_REQUEST_SIZE_MAX + 1024
 
 
-async def test_a_peer_that_does_not_read_is_dropped_in_time(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@autojump
+async def test_a_peer_that_does_not_read_is_dropped_in_time() -> None:
     """A full socket buffer does not keep the connection either."""
-    del autojump_clock
     stream, own = trio.testing.lockstep_stream_pair()
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -25,6 +24,7 @@ from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.raft.effects import Note
 from kraftwire.wire.frame import frame
+from tests.support.autojump import autojump
 from tests.support.fake_core import FakeCore, World, make, run
 
 
@@ -108,13 +108,12 @@ def test_lines_that_peers_provoke_are_limited_by_kind(
     assert caplog.records[-1].__dict__["fields"] == {"held_back": 9}
 
 
-@pytest.mark.trio
+@autojump
 async def test_what_the_core_notes_keeps_its_level_and_is_limited_by_its_kind(
-    autojump_clock: Any, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An error among warnings is overlooked; a text with a number differs each time.
     """
-    del autojump_clock
     notes = [
         *(Note("error", f"{number} bytes are damaged", "damage") for number in range(50)),
         *(Note("warning", "bytes of the same kind of line", key) for key in ("one", "other")),

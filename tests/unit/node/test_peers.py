@@ -18,15 +18,14 @@ from kraftwire.node.peers import PEERS_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.wire.message import Message
+from tests.support.autojump import autojump
 from tests.support.far_side import FarSide, request, start
 
+pytestmark = autojump
 
-@pytest.mark.trio
-async def test_a_connection_is_made_once_and_versions_are_negotiated(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+
+async def test_a_connection_is_made_once_and_versions_are_negotiated(nursery: trio.Nursery) -> None:
     """R-NET-1, R-NET-2: one connection per destination, the highest common version."""
-    del autojump_clock
     far = FarSide(nursery)
     far.versions[52] = (0, 1)
     peers, answers = await start(far, nursery)
@@ -38,12 +37,8 @@ async def test_a_connection_is_made_once_and_versions_are_negotiated(
     assert far.requests == [("VoteRequest", 1)] * 3
 
 
-@pytest.mark.trio
-async def test_destinations_do_not_wait_for_each_other(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_destinations_do_not_wait_for_each_other(nursery: trio.Nursery) -> None:
     """A hung peer must not hold up the votes of the others."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def hang(request: Request) -> Message:
@@ -62,12 +57,10 @@ async def test_destinations_do_not_wait_for_each_other(
     assert [host for host, _, _ in far.connects] == ["host2", "host3"]
 
 
-@pytest.mark.trio
 async def test_a_request_without_answer_in_time_fails_and_costs_the_connection(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """R-NET-3: error 8 after the time-out; a late answer must not be taken for the next one."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def slow(request: Request) -> Message:
@@ -90,12 +83,8 @@ async def test_a_request_without_answer_in_time_fails_and_costs_the_connection(
     assert trio.current_time() - began == pytest.approx(7.5)
 
 
-@pytest.mark.trio
-async def test_a_refused_connection_fails_at_once_and_backs_off(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_refused_connection_fails_at_once_and_backs_off(nursery: trio.Nursery) -> None:
     """R-NET-1: attempts are 50 to 500 ms apart, and the core gets each failure at once."""
-    del autojump_clock
     far = FarSide(nursery)
     far.is_down = True
     peers, answers = await start(far, nursery)
@@ -114,12 +103,8 @@ async def test_a_refused_connection_fails_at_once_and_backs_off(
     assert answers.events[-1] == (999, "VoteResponse")
 
 
-@pytest.mark.trio
-async def test_a_missing_common_version_is_reported_without_sending(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_missing_common_version_is_reported_without_sending(nursery: trio.Nursery) -> None:
     """Error 35 lets a prospective continue with a standard vote; the connection stays."""
-    del autojump_clock
     far = FarSide(nursery)
     del far.versions[52]
     far.versions[1] = (4, 12)
@@ -132,12 +117,10 @@ async def test_a_missing_common_version_is_reported_without_sending(
     assert len(far.connects) == 1
 
 
-@pytest.mark.trio
 async def test_forgotten_requests_are_not_answered_and_do_not_hold_up_new_ones(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """R-NET-6: a Fetch that the former leader has parked must not delay a vote."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def park_first(request: Request) -> Message:
@@ -161,12 +144,8 @@ async def test_forgotten_requests_are_not_answered_and_do_not_hold_up_new_ones(
     assert answers.events == [(3, "VoteResponse")]
 
 
-@pytest.mark.trio
-async def test_a_forgotten_request_leaves_its_connection_usable(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_forgotten_request_leaves_its_connection_usable(nursery: trio.Nursery) -> None:
     """If nothing else has to be sent, the answer is read and discarded."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def slow(request: Request) -> Message:
@@ -186,10 +165,8 @@ async def test_a_forgotten_request_leaves_its_connection_usable(
     assert len(far.connects) == 1
 
 
-@pytest.mark.trio
-async def test_a_new_address_of_a_node_is_used(autojump_clock: Any, nursery: trio.Nursery) -> None:
+async def test_a_new_address_of_a_node_is_used(nursery: trio.Nursery) -> None:
     """Voters move; their id stays."""
-    del autojump_clock
     far = FarSide(nursery)
     peers, answers = await start(far, nursery)
     peers.send(request(1))
@@ -200,12 +177,8 @@ async def test_a_new_address_of_a_node_is_used(autojump_clock: Any, nursery: tri
     assert answers.events == [(1, "VoteResponse"), (2, "VoteResponse")]
 
 
-@pytest.mark.trio
-async def test_a_probe_of_a_node_uses_a_new_connection(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_probe_of_a_node_uses_a_new_connection(nursery: trio.Nursery) -> None:
     """The node's answer at connection time may be old: it may be down by now."""
-    del autojump_clock
     far = FarSide(nursery)
     peers, answers = await start(far, nursery)
     for number in (1, 2):
@@ -223,12 +196,8 @@ async def test_a_probe_of_a_node_uses_a_new_connection(
     assert answers.features == [{"kraft.version"}, {"kraft.version"}]
 
 
-@pytest.mark.trio
-async def test_a_probe_waits_for_nothing_and_holds_up_nothing(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_a_probe_waits_for_nothing_and_holds_up_nothing(nursery: trio.Nursery) -> None:
     """A parked Fetch and a voter that does not answer must not keep each other waiting."""
-    del autojump_clock
     far = FarSide(nursery)
 
     async def parked(_: Request) -> Message:
@@ -255,13 +224,9 @@ async def test_a_probe_waits_for_nothing_and_holds_up_nothing(
     assert answers.events[2:] == [(3, ErrorCode.BROKER_NOT_AVAILABLE)]
 
 
-@pytest.mark.trio
-async def test_one_id_at_two_addresses_is_two_connections(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_one_id_at_two_addresses_is_two_connections(nursery: trio.Nursery) -> None:
     """A voter whose disk was replaced has its old id: what is meant for one of the two must not
     go to the other, nor wait for it."""
-    del autojump_clock
     far = FarSide(nursery)
     held = trio.Event()
 
@@ -288,12 +253,8 @@ async def test_one_id_at_two_addresses_is_two_connections(
     assert [host for host, _, _ in far.connects] == ["old", "new"]
 
 
-@pytest.mark.trio
-async def test_connections_to_old_addresses_are_closed(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_connections_to_old_addresses_are_closed(nursery: trio.Nursery) -> None:
     """Addresses come from peers: invented ones must not fill this node with connections."""
-    del autojump_clock
     far = FarSide(nursery)
     closed: list[int] = []
 
@@ -314,12 +275,10 @@ async def test_connections_to_old_addresses_are_closed(
     assert len(answers.events) == 5 + PEERS_MAX + 10
 
 
-@pytest.mark.trio
 async def test_every_connection_reports_once_what_the_other_side_supports(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """This identifies a node of another implementation that never sends a request to this one."""
-    del autojump_clock
     far = FarSide(nursery)
     peers, answers = await start(far, nursery)
     for number, peer in ((1, 2), (2, 2), (3, 3)):

@@ -23,6 +23,7 @@ from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.support.autojump import autojump
 
 VERSIONS = {55: (0, 2)}
 
@@ -51,8 +52,7 @@ async def _trickle(stream: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("autojump_clock")
-@pytest.mark.trio
+@autojump
 async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> None:
     """A thousand such connections would hold a node's memory for as long as they want."""
     near, _ = served(nursery, handshake_ms=2000)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import trio
 import trio.testing
@@ -11,15 +9,16 @@ import trio.testing
 from kraftwire.errors import ApiError
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
+from tests.support.autojump import autojump
 from tests.support.fake_core import FakeCore, World, make, run
 
+pytestmark = autojump
 
-@pytest.mark.trio
+
 async def test_a_wait_for_a_commit_ends_with_the_commit_or_the_leadership(
-    autojump_clock: Any, nursery: trio.Nursery
+    nursery: trio.Nursery
 ) -> None:
     """An accepted append may still be truncated; only the high watermark decides."""
-    del autojump_clock
     steps: list[fx.Effect] = [
         fx.HighWatermarkAdvanced(5),
         fx.RoleChanged("leader", "resigned", 1, 1, "check-quorum"),
@@ -46,12 +45,8 @@ async def test_a_wait_for_a_commit_ends_with_the_commit_or_the_leadership(
     assert ends == {4: "committed", 5: "error 41", 6: "error 41"}
 
 
-@pytest.mark.trio
-async def test_waiting_for_the_high_watermark_ends_with_the_time(
-    autojump_clock: Any, nursery: trio.Nursery
-) -> None:
+async def test_waiting_for_the_high_watermark_ends_with_the_time(nursery: trio.Nursery) -> None:
     """A consumer's Fetch waits for records, but no longer than it asked."""
-    del autojump_clock
     driver = make(FakeCore(lambda _: [fx.HighWatermarkAdvanced(5)]), World())
     await run(driver, nursery)
     began = trio.current_time()
