@@ -1,155 +1,269 @@
-"""Java's properties files: reading them with line numbers, and writing their escapes.
+"""Properties of a node, a client or a program: typed values by key, each with its place for errors.
 
-Kafka's server.properties and meta.properties are such files. Java reads the bytes as ISO 8859-1;
-other characters are escaped as ``\\uXXXX``.
-
-Source: the file format that `java.util.Properties` documents.
+Source: Kafka's `ConfigDef`; `ListenerName` for the keys of one listener.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kraftwire.errors import UsageError
-from kraftwire.small_files import read_small_file
+from kraftwire.properties_file import Property, read_properties
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
-    """One entry. Units: `line` counts from 1 and is the line of the key. `origin` names where it is
-    from, if not from the file of the others."""
+class Key:
+    """A row of a table of keys: how the value of a key is read and checked, and what it sets.
 
-    key: str
-    value: str
-    line: int
-    origin: str = ""
-
-
-def read_properties(path: str) -> list[Property]:
-    """Return all entries of a file, as `parse_properties`.
-
-    Raises: OSError if it cannot be read, or is longer than any properties file; UsageError if it
-    begins with a byte order mark, or has values that only providers of Java's know.
+    `kind` is `int`, `bool`, `list`, `text` or `choice`; `low` and `high` bound an int, `choices` a
+    choice. A default of None means: not set. `sets` is the field of a configuration that has the
+    value as it is, with the field of the group that it belongs to (``timers.fetch_timeout_ms``);
+    empty for a key that is combined with others. `aliases` are other names of the key.
     """
-    content = read_small_file(path)
-    if content.startswith(_BYTE_ORDER_MARK):
-        problem = "begins with a byte order mark, which Java takes for a part of the first key"
-        raise UsageError(f"{path}:1: {problem}: save the file without it")
-    entries = parse_properties(content.decode("latin-1"), path)
-    _check_providers(entries, path)
-    return entries
+
+    name: str
+    kind: str
+    default: int | bool | str | None = None
+    low: int = -LONG_MAX
+    high: int = INT_MAX
+    choices: tuple[str, ...] = ()
+    sets: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values, in words."""
+        if self.kind == "int":
+            if self.low == -LONG_MAX:
+                return "a whole number"
+            if self.high in (INT_MAX, LONG_MAX):
+                return f"a whole number of at least {self.low}"
+            return f"a whole number from {self.low} to {self.high}"
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "choice":
+            return " or ".join(self.choices)
+        return "a list separated by commas" if self.kind == "list" else "a text"
 
 
-def _check_providers(entries: Iterable[Property], path: str) -> None:
-    """Refuse ``${name:...}`` of a provider: taken as it stands, it would be a password."""
-    names = [part for one in entries if one.key == _PROVIDERS for part in one.value.split(",")]
-    starts = tuple(f"${{{name.strip()}:" for name in names)
-    for one in entries:
-        if any(start in one.value for start in starts):
-            problem = f"{one.key}: {_PROVIDERS} are Java's: write the value in place of ${{...}}"
-            raise UsageError(f"{path}:{one.line}: {problem}")
+_NO_KEYS: Mapping[str, Key] = {}
 
 
-def suggestion(key: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown key that is like a known one; empty if none
-    is."""
-    # Only mistakes need it, and every command that decodes imports this file.
-    from difflib import get_close_matches
+class Properties:
+    """Values by key, each with its place for errors; later entries win.
 
-    near = get_close_matches(key, known, n=1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def parse_properties(text: str, path: str) -> list[Property]:
-    """Return all entries in file order, including repeated keys (in Java the last one wins).
-
-    `path` is only for messages.
-    Raises: UsageError for a ``\\u`` escape without four hex digits.
+    `path` names the origin in messages. `keys` is the table of the keys that are read by type:
+    those that are not set have the default of their row. `listener` is the listener whose own keys
+    win, ``listener.name.<listener>.<key>``, in any case; None for properties without listeners.
+    `warnings` are for people, a line each. No value is part of the repr.
     """
-    entries = []
-    for number, line in _logical_lines(text):
-        match = _ENTRY.fullmatch(line)
-        if match is None:  # the pattern takes any text; this is for the type checker
-            continue
+
+    def __init__(
+        self, entries: Iterable[Property], path: str, keys: Mapping[str, Key] = _NO_KEYS
+    ) -> None:
+        self.path = path
+        self.listener: str | None = None
+        self.warnings: list[str] = []
+        self._keys = keys
+        self._entries = {entry.key: entry for entry in entries}
+
+    @classmethod
+    def of(cls, values: Mapping[str, object], path: str) -> Properties:
+        """Return the properties of a program, which have no lines; paths and numbers are text."""
+        return cls([Property(key, str(value), 0) for key, value in values.items()], path)
+
+    @classmethod
+    def read(
+        cls, path: str, overrides: Iterable[str] = (), keys: Mapping[str, Key] = _NO_KEYS
+    ) -> Properties:
+        """Read a properties file and apply `key=value` overrides.
+
+        Raises: UsageError for a file that cannot be read, a bad escape or an override without a
+        key.
+        """
         try:
-            entries.append(Property(_unescape(match[1]), _unescape(match[2]), number))
-        except _BadEscape as error:
-            problem = f"{str(error)!r} is not an escape (\\u takes four hex digits)"
-            raise UsageError(f"{path}:{number}: {problem}") from error
-    return entries
+            entries = read_properties(path)
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror or error}") from error
+        for override in overrides:
+            key, equals, value = override.partition("=")
+            if not equals or not key.strip():
+                raise UsageError(f"--override {override}: expected key=value")
+            entries.append(Property(key.strip(), value, 0, "--override"))
+        return cls(entries, path, keys)
 
+    def __repr__(self) -> str:
+        return f"Properties({self.path!r}, {len(self._entries)} keys)"
 
-def escape_property(text: str, *, is_key: bool = False) -> str:
-    """Escape a key or value as `Properties.store` does: all spaces in keys, leading ones in
-    values."""
-    escaped = _SPECIAL.sub(_escape, text)
-    if is_key:
-        return escaped.replace(" ", "\\ ")
-    return "\\" + escaped if escaped.startswith(" ") else escaped
+    def of_listener(self, listener: str) -> Properties:
+        """Return the same properties as a listener sees them.
 
+        Raises: UsageError for keys that name it in capitals, which Kafka passes over.
+        """
+        own = listener.lower()
+        for key in self._entries:
+            name = key.removeprefix("listener.name.").partition(".")[0]
+            if key.startswith("listener.name.") and name.lower() == own != name:
+                raise self.error(key, f"has no effect, as in Kafka: write {own}, in lower case")
+        return self._with(self._entries.values(), listener)
 
-class _BadEscape(Exception):
-    """An invalid escape."""
+    def changed(self, values: Mapping[str, str], origin: str) -> Properties:
+        """Return the same properties with others in place of some; `origin` names where they are
+        from."""
+        changes = [Property(key, value, 0, origin) for key, value in values.items()]
+        return self._with([*self._entries.values(), *changes], self.listener)
 
+    def adopt(self, key: str, alias: str) -> None:
+        """Give a key the value of another name of it, with its place."""
+        self._entries[key] = self._entries[alias]
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PROVIDERS = "config.providers"
-# Line ends are \n, \r and \r\n only, so str.splitlines would see too many.
-_LINE_END = re.compile(r"\r\n|\n|\r")
-_BLANKS = " \t\f"
-# The key ends at the first unescaped separator: a space, = or :. Spaces around one = or : belong to
-# neither side.
-_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u.{0,4}|.)", re.DOTALL)
-_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_SPECIAL = re.compile(r"[\\=:#!]|[^ -~]")
-_NAMES = {control: name for name, control in _CONTROLS.items()}
+    def names(self) -> Iterable[str]:
+        """Return all keys as they are spelled."""
+        return self._entries.keys()
 
+    def spelling(self, key: str) -> str | None:
+        """Return the name under which a key is given, another one or that of a listener's own key;
+        None if it is absent."""
+        entry = self._entry(key)
+        return entry.key if entry else None
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with an entry, continuation lines joined, each with its first line number."""
-    pending = ""
-    first = 0
-    for number, raw in enumerate(_LINE_END.split(text), 1):
-        line = raw.lstrip(_BLANKS)
-        # Java recognizes a comment only at the start of an entry.
-        if not pending and line[:1] in ("#", "!"):
-            continue
-        if not pending:
-            first = number
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            pending += line[:-1]
-            continue
-        if pending or line:
-            yield first, pending + line
-        pending = ""
-    if pending:
-        yield first, pending
+    def has(self, key: str) -> bool:
+        """Return whether a key is present, even if it is empty."""
+        return self._entry(key) is not None
 
+    def get(self, key: str, mechanism: str | None = None) -> str | None:
+        """Return a value without blanks around it; None if it is absent or empty.
 
-def _unescape(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        code = match[1]
-        if code[0] != "u":
-            return _CONTROLS.get(code, code)
-        if len(code) != 5 or not _HEX.fullmatch(code[1:]):
-            raise _BadEscape(match[0])
-        return chr(int(code[1:], 16))
+        `mechanism` is that of a key which a listener has once for each.
+        """
+        return self._text(key, mechanism) or None
 
-    return _ESCAPE.sub(plain, text)
+    def text(self, key: str) -> str | None:
+        """Return a text or a password, which may be empty; None if the key is absent."""
+        return self._text(key)
 
+    def listed(self, key: str) -> list[str]:
+        """Return the parts of a comma-separated list, without empty ones."""
+        return [part.strip() for part in (self.get(key) or "").split(",") if part.strip()]
 
-_HEX = re.compile("[0-9a-fA-F]{4}")
+    def items(self, key: str) -> list[str]:
+        """Return the items of a list. Raises: UsageError for an empty or a repeated item."""
+        text = self.get(key)
+        if not text:
+            return []
+        parts = [part.strip() for part in text.split(",")]
+        if not all(parts):
+            raise self.refuse(key, "no empty items")
+        if len(set(parts)) < len(parts):
+            raise self.refuse(key, "each item once")
+        return parts
 
+    def number(self, key: str, mechanism: str | None = None) -> int | None:
+        """Return an integer within the key's bounds. Raises: UsageError otherwise."""
+        rule, text = self._keys[key], self._text(key, mechanism)
+        if text is None:
+            return None
+        digits = text[1:] if text[:1] in "+-" else text
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+            raise self.refuse(key, rule.allowed, mechanism)
+        value = int(text)
+        if not rule.low <= value <= rule.high:
+            raise self.refuse(key, rule.allowed, mechanism)
+        return value
 
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    if character in _NAMES:
-        return "\\" + _NAMES[character]
-    if " " <= character <= "~":
-        return "\\" + character
-    units = character.encode("utf-16-be")
-    return "".join(f"\\u{units[i] << 8 | units[i + 1]:04X}" for i in range(0, len(units), 2))
+    def integer(self, key: str, mechanism: str | None = None) -> int:
+        """Return the integer of a key that has a default. Raises: UsageError as `number`."""
+        value = self.number(key, mechanism)
+        if value is None:
+            raise self.missing(key, "it has no default")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Return a boolean. Raises: UsageError unless it is true or false, in upper or lower
+        case."""
+        return self._one_of(key, ("true", "false")) == "true"
+
+    def choice(self, key: str) -> str:
+        """Return one of the key's choices. Raises: UsageError otherwise."""
+        return self._one_of(key, self._keys[key].choices)
+
+    def group(self, group: str) -> dict[str, Any]:
+        """Return the values that keys give to the fields of a group, by the name of the field."""
+        values = {}
+        for key in self._keys.values():
+            of_group, _, field = key.sets.rpartition(".")
+            if field and of_group == group:
+                values[field] = self._typed(key)
+        return values
+
+    def place(self, key: str, mechanism: str | None = None) -> str:
+        """Return where a key stands, for messages: ``client.properties:3: ssl.keystore.type``."""
+        entry = self._entry(key, mechanism)
+        return f"{self.path}: {key}" if entry is None else f"{self._origin(entry)}: {entry.key}"
+
+    def origin(self, key: str) -> str:
+        """Return the file and the line of a key that is present, or what else set it."""
+        return self._origin(self._entries[key])
+
+    def error(self, key: str, problem: str, mechanism: str | None = None) -> UsageError:
+        """Return an error about a key, with its place."""
+        return UsageError(f"{self.place(key, mechanism)}: {problem}")
+
+    def refuse(self, key: str, allowed: str, mechanism: str | None = None) -> UsageError:
+        """Return the error for a bad value that is no secret: place, key, value, allowed values."""
+        entry = self._entry(key, mechanism)
+        if entry is None:
+            return self.missing(key, f"expected {allowed}")
+        name = entry.key if entry.key.endswith(key) else f"{entry.key} (for {key})"
+        return UsageError(f"{self._origin(entry)}: {name}={entry.value}: expected {allowed}")
+
+    def missing(self, key: str, why: str) -> UsageError:
+        """Return the error for a missing key."""
+        return UsageError(f"{self.path}: {key} is not set: {why}")
+
+    def _typed(self, key: Key) -> int | bool | str | tuple[str, ...] | None:
+        if key.kind == "int":
+            return self.integer(key.name)
+        if key.kind == "bool":
+            return self.flag(key.name)
+        if key.kind == "choice":
+            return self.choice(key.name)
+        return tuple(self.items(key.name)) if key.kind == "list" else self.text(key.name)
+
+    def _one_of(self, key: str, choices: Collection[str]) -> str:
+        text = (self._text(key) or "").lower()
+        if text not in choices:
+            raise self.refuse(key, self._keys[key].allowed)
+        return text
+
+    def _text(self, key: str, mechanism: str | None = None) -> str | None:
+        """Return a value without blanks around it, or the default of its row."""
+        entry = self._entry(key, mechanism)
+        if entry is not None:
+            return entry.value.strip()
+        rule = self._keys.get(key)
+        return None if rule is None or rule.default is None else str(rule.default)
+
+    def _origin(self, entry: Property) -> str:
+        line = f":{entry.line}" if entry.line else ""
+        return f"{entry.origin or self.path}{line}"
+
+    def _entry(self, key: str, mechanism: str | None = None) -> Property | None:
+        prefixes = [""]
+        if self.listener is not None:
+            own = f"listener.name.{self.listener.lower()}."
+            prefixes.insert(0, own)
+            if mechanism is not None:
+                prefixes.insert(0, f"{own}{mechanism.lower()}.")
+        found = (self._entries.get(prefix + key) for prefix in prefixes)
+        return next((entry for entry in found if entry is not None), None)
+
+    def _with(self, entries: Iterable[Property], listener: str | None) -> Properties:
+        other = Properties(entries, self.path, self._keys)
+        other.listener, other.warnings = listener, self.warnings
+        return other

@@ -40,8 +40,9 @@ def read_security(
     `to_controllers` selects the listener of a node's own file. Raises: UsageError, with file, line
     and key, for what cannot be used; OSError if the file cannot be read.
     """
-    from kraftwire.properties import read_properties
-    from kraftwire.security.settings import PLAINTEXT, Properties, client_settings
+    from kraftwire.properties import Properties
+    from kraftwire.properties_file import read_properties
+    from kraftwire.security.settings import PLAINTEXT, client_settings
 
     if isinstance(given, Mapping):
         properties = Properties.of(given, "security")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.files import Files, replace_file
-from kraftwire.properties import escape_property, parse_properties
+from kraftwire.properties_file import escape_property, parse_properties
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 

@@ -1,6 +1,7 @@
 """Listeners: where a node accepts connections, and the addresses that it advertises.
 
-Reads `listeners`, `advertised.listeners`, `listener.security.protocol.map` and `host:port` lists.
+Reads `listeners`, `advertised.listeners`, `controller.listener.names`,
+`listener.security.protocol.map` and `host:port` lists.
 
 Source: Kafka's `SocketServerConfigs.listenerListToEndPoints` and `AbstractKafkaConfig`.
 """
@@ -9,12 +10,18 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kraftwire.node.settings import Settings
+from kraftwire.properties import Properties
 from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.raft.voters import Voter
 from kraftwire.security.settings import PLAINTEXT, PROTOCOLS
 
+BROKER = "broker"
+CONTROLLER = "controller"
+
+_CONTROLLERS = "controller.listener.names"
 WILDCARDS = ("", "0.0.0.0", "::")
 
 _SIX = r"\[(?P<six>[0-9a-fA-F:.%\w]+)\]"
@@ -47,47 +54,109 @@ def split(text: str) -> tuple[str, int] | None:
     return match["six"] or match["host"], int(match["port"])
 
 
-def read_endpoints(settings: Settings, key: str) -> list[Endpoint]:
+def read_listeners(
+    properties: Properties, roles: Collection[str]
+) -> tuple[tuple[Listener, ...], tuple[str, ...]]:
+    """Return the listeners, and the names of those of controllers, which may be other nodes'.
+
+    Without `process.roles` one listener serves peers and clients.
+    """
+    is_raft_readme = not properties.has("process.roles")
+    endpoints = _read_endpoints(properties, "listeners")
+    if not endpoints:
+        if properties.has("listeners"):
+            raise properties.refuse("listeners", "at least one NAME://host:port")
+        if is_raft_readme or CONTROLLER in roles:
+            raise properties.missing("listeners", "expected NAME://host:port,...")
+        endpoints = [Endpoint("PLAINTEXT", "", 9092)]
+    _check_ports(properties, endpoints)
+    names = [endpoint.listener for endpoint in endpoints]
+    controllers = tuple(name.upper() for name in properties.items(_CONTROLLERS))
+    if not controllers and not is_raft_readme:
+        raise properties.refuse(_CONTROLLERS, "the names of the controller listeners")
+    controllers = controllers or (names[0],)
+    read_only = _read_only_listeners(properties, names, controllers[0])
+    listeners = tuple(
+        Listener(
+            name=endpoint.listener,
+            host=endpoint.host,
+            port=endpoint.port,
+            is_controller=is_raft_readme or endpoint.listener in controllers,
+            is_client=is_raft_readme or endpoint.listener not in controllers,
+            is_read_only=endpoint.listener in read_only,
+        )
+        for endpoint in endpoints
+    )
+    return listeners, controllers
+
+
+def read_advertised(
+    properties: Properties, listeners: Iterable[Listener], controller: str, own: Voter | None
+) -> tuple[Endpoint, ...]:
+    """Return an endpoint for every listener, with hosts that others can use (R-CONF-5).
+
+    `controller` is the listener of the voters' endpoints, `own` this node among the voters.
+    """
+    key = "advertised.listeners"
+    given = {endpoint.listener: endpoint for endpoint in _read_endpoints(properties, key)}
+    if not set(given) <= {listener.name for listener in listeners}:
+        raise properties.refuse(key, "only names that listeners has too")
+    for endpoint in given.values():
+        if endpoint.host in WILDCARDS[1:]:
+            raise properties.refuse(key, f"an address that others can reach, found {endpoint.host}")
+    advertised = []
+    for listener in listeners:
+        name = listener.name
+        chosen = given.get(name) or Endpoint(name, listener.host, listener.port)
+        host = chosen.host
+        if host in WILDCARDS:
+            mine = own.endpoint(name) if own and name == controller else None
+            host = mine.host if mine else host_name()
+        advertised.append(Endpoint(name, host, chosen.port))
+    return tuple(advertised)
+
+
+def _read_endpoints(properties: Properties, key: str) -> list[Endpoint]:
     """The entries of `listeners` or `advertised.listeners`.
 
     Raises: UsageError for an entry other than `NAME://host:port`, and for a repeated name or port.
     """
     endpoints: list[Endpoint] = []
-    for text in settings.items(key):
+    for text in properties.items(key):
         match = _URI.fullmatch(text)
         if match is None or not 0 <= int(match["port"]) < 65536:
-            raise settings.refuse(key, f"NAME://host:port, found {text!r}")
+            raise properties.refuse(key, f"NAME://host:port, found {text!r}")
         host = match["six"] or match["host"] or ""
         endpoints.append(Endpoint(match["name"].upper(), host, int(match["port"])))
     names = [endpoint.listener for endpoint in endpoints]
     if len(set(names)) < len(names):
-        raise settings.refuse(key, "a different name for each listener")
+        raise properties.refuse(key, "a different name for each listener")
     return endpoints
 
 
-def check_ports(settings: Settings, endpoints: list[Endpoint]) -> None:
+def _check_ports(properties: Properties, endpoints: list[Endpoint]) -> None:
     """Two listeners may not share a port unless one is IPv4 and the other IPv6."""
     seen: dict[int, str] = {}
     for endpoint in endpoints:
         other = seen.get(endpoint.port)
         if endpoint.port and other is not None and (":" in other) == (":" in endpoint.host):
-            raise settings.refuse("listeners", "a different port for each listener")
+            raise properties.refuse("listeners", "a different port for each listener")
         seen[endpoint.port] = endpoint.host
 
 
-def read_servers(settings: Settings, key: str, listener: str) -> tuple[Endpoint, ...]:
+def read_servers(properties: Properties, key: str, listener: str) -> tuple[Endpoint, ...]:
     """The entries of a `host:port,...` list. Raises: UsageError for any other entry."""
     servers = []
-    for text in settings.items(key):
+    for text in properties.items(key):
         place = split(text)
         if place is None:
-            raise settings.refuse(key, f"host:port,..., found {text!r}")
+            raise properties.refuse(key, f"host:port,..., found {text!r}")
         servers.append(Endpoint(listener, *place))
     return tuple(servers)
 
 
 def read_protocols(
-    settings: Settings, listeners: list[str], controllers: list[str]
+    properties: Properties, listeners: Collection[str], controllers: Collection[str]
 ) -> dict[str, str]:
     """Return the security protocol of each listener, those of other nodes' controllers included.
 
@@ -97,35 +166,37 @@ def read_protocols(
     key = "listener.security.protocol.map"
     protocols = {name: name for name in PROTOCOLS}
     names = [*listeners, *(name for name in controllers if name not in listeners)]
-    if settings.is_set(key):
-        protocols = _read_map(settings, key)
+    if properties.has(key):
+        protocols = _read_map(properties, key)
     elif not any(name in PROTOCOLS[1:] for name in names):
         protocols |= dict.fromkeys(controllers, PLAINTEXT)
     for name in names:
         if name not in protocols:
             problem = f"a security protocol for listener {name}, as in {name}:PLAINTEXT"
-            raise settings.refuse(key, problem)
-    between = settings.text("security.inter.broker.protocol")
+            raise properties.refuse(key, problem)
+    between = properties.get("security.inter.broker.protocol")
     if between and between.upper() not in PROTOCOLS:
-        raise settings.refuse("security.inter.broker.protocol", f"one of {', '.join(PROTOCOLS)}")
+        raise properties.refuse("security.inter.broker.protocol", f"one of {', '.join(PROTOCOLS)}")
     return {name: protocols[name] for name in names}
 
 
-READ_ONLY = "kraftwire.listener.read.only"
+_READ_ONLY = "kraftwire.listener.read.only"
 
 
-def read_only_listeners(settings: Settings, listeners: list[str], peers: str) -> frozenset[str]:
+def _read_only_listeners(
+    properties: Properties, listeners: Collection[str], peers: str
+) -> frozenset[str]:
     """Return the listeners that are marked read-only. `peers` is the one that voters use.
 
     Raises: UsageError for an unknown listener, and for that of the voters, who could not vote.
     """
-    names = frozenset(name.upper() for name in settings.items(READ_ONLY))
+    names = frozenset(name.upper() for name in properties.items(_READ_ONLY))
     for name in sorted(names):
         if name not in listeners:
-            raise settings.refuse(READ_ONLY, f"names that listeners has too, found {name}")
+            raise properties.refuse(_READ_ONLY, f"names that listeners has too, found {name}")
         if name == peers:
             problem = f"no {name}, because the voters use it to vote and to replicate"
-            raise settings.refuse(READ_ONLY, problem)
+            raise properties.refuse(_READ_ONLY, problem)
     return names
 
 
@@ -134,12 +205,12 @@ def host_name() -> str:
     return socket.getfqdn()
 
 
-def _read_map(settings: Settings, key: str) -> dict[str, str]:
+def _read_map(properties: Properties, key: str) -> dict[str, str]:
     protocols = {}
-    for text in settings.items(key):
+    for text in properties.items(key):
         name, colon, protocol = (part.strip().upper() for part in text.rpartition(":"))
         if not colon or not name or protocol not in PROTOCOLS:
             names = ", ".join(PROTOCOLS)
-            raise settings.refuse(key, f"NAME:PROTOCOL,... with one of {names}, found {text!r}")
+            raise properties.refuse(key, f"NAME:PROTOCOL,... with one of {names}, found {text!r}")
         protocols[name] = protocol
     return protocols

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from kraftwire.errors import UsageError
-from kraftwire.node.settings import Settings
-from kraftwire.properties import Property
+from kraftwire.properties import Properties
 from kraftwire.security.acls import parse_super_users
 from kraftwire.security.credentials import (
     GSSAPI,
@@ -34,7 +33,6 @@ from kraftwire.security.principal import Principal, parse_principal
 from kraftwire.security.settings import (
     OWN_MACHINE,
     PLAINTEXT,
-    Properties,
     SecuritySettings,
     client_settings,
     url_parts,
@@ -46,8 +44,9 @@ _AUTHORIZERS = ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "Stan
 _RULES = "ssl.principal.mapping.rules"
 _BLANK_AT_START = re.compile(r"^\s|\s:|^[^:]*:\s")
 _BLANK_AFTER_COMMA = re.compile(r",\s+[A-Za-z0-9.]+=")
+_ALLOW = "allow.everyone.if.no.acl.found"
 # These restrict nothing without an authorizer.
-_OF_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
+_OF_AUTHORIZER = ("super.users", _ALLOW)
 _VOTERS = "kraftwire.voter.principals"
 _BUILDER = "principal.builder.class"
 _BUILDERS = ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",)
@@ -147,40 +146,37 @@ class NodeSecurity:
         return not {SCRAM_SHA_256, SCRAM_SHA_512}.isdisjoint(mechanisms)
 
 
-def read_security(settings: Settings, protocols: Mapping[str, str]) -> NodeSecurity:
+def read_security(properties: Properties, protocols: Mapping[str, str]) -> NodeSecurity:
     """Read how a node is secured; `protocols` has that of each of its listeners.
 
     Raises: UsageError with file, line and key for what cannot be used.
     """
-    properties = Properties(
-        [Property(key, text, line) for key, text, line in settings.entries()], settings.path
-    )
     secured = {name: protocol for name, protocol in protocols.items() if protocol != PLAINTEXT}
     client = None
-    if settings.is_set("process.roles"):
+    if properties.has("process.roles"):
         client = client_settings(properties)
     elif secured:
         name, protocol = next(iter(secured.items()))
         problem = f"listener {name} is {protocol}, which needs process.roles"
-        raise UsageError(f"{settings.path}: {problem}")
+        raise UsageError(f"{properties.path}: {problem}")
     _check_class(properties, _BUILDER, _BUILDERS)
     if not secured and (client is None or client.protocol == PLAINTEXT):
-        _warn_of_unused(settings, properties)
+        _warn_of_unused(properties)
     return NodeSecurity(
         {name: _listener(properties, name, protocol) for name, protocol in secured.items()},
         client if client is not None and client.protocol != PLAINTEXT else None,
-        _authorizer(settings, properties),
-        _voter_principals(settings, properties),
-        _tokens(settings),
+        _authorizer(properties),
+        _voter_principals(properties),
+        _tokens(properties),
     )
 
 
-def _warn_of_unused(settings: Settings, properties: Properties) -> None:
+def _warn_of_unused(properties: Properties) -> None:
     """Warn of a node that looks secured, and is not: none of its listeners uses such a key."""
     for key in properties.names():
         if _SECURING.match(key) and properties.get(key):
             text = f"{properties.place(key)}: no listener is SSL or SASL, so nothing uses this key"
-            settings.warnings.append(text)
+            properties.warnings.append(text)
             return
 
 
@@ -199,8 +195,8 @@ def _listener(properties: Properties, name: str, protocol: str) -> ListenerSecur
     return ListenerSecurity(
         settings,
         {mechanism: _jaas(view, mechanism) for mechanism in mechanisms},
-        {mechanism: _number(view, _REAUTH, mechanism, 0) for mechanism in mechanisms},
-        _number(view, _RECEIVE, None, _RECEIVE_MAX),
+        {mechanism: view.integer(_REAUTH, mechanism) for mechanism in mechanisms},
+        view.integer(_RECEIVE),
         _signed_tokens(view) if OAUTHBEARER in mechanisms else None,
     )
 
@@ -263,12 +259,12 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
         view.get(f"{_BEARER}expected.issuer"),
         view.get(f"{_BEARER}sub.claim.name") or "sub",
         view.get(f"{_BEARER}scope.claim.name") or "scope",
-        _number(view, f"{_BEARER}clock.skew.seconds", OAUTHBEARER, 30),
+        view.integer(f"{_BEARER}clock.skew.seconds", OAUTHBEARER),
     )
     refresh = KeyRefresh(
-        _number(view, f"{_KEYS}refresh.ms", OAUTHBEARER, 3_600_000),
-        _number(view, f"{_KEYS}retry.backoff.ms", OAUTHBEARER, 100),
-        _number(view, f"{_KEYS}retry.backoff.max.ms", OAUTHBEARER, 10_000),
+        view.integer(f"{_KEYS}refresh.ms", OAUTHBEARER),
+        view.integer(f"{_KEYS}retry.backoff.ms", OAUTHBEARER),
+        view.integer(f"{_KEYS}retry.backoff.max.ms", OAUTHBEARER),
     )
     return SignedTokens(path, url, checks, refresh)
 
@@ -276,20 +272,8 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
 def _check_expected(view: Properties, claim: str) -> None:
     """Check that tokens for others are not taken without a word of the operator (SEC-S42)."""
     expected, allow = f"{_BEARER}expected.{claim}", f"{_BEARER}allow.unverified.{claim}"
-    text = (view.get(allow) or "false").lower()
-    if text not in ("true", "false"):
-        raise view.error(allow, f"expected true or false, found {text!r}")
-    if text == "false" and not view.get(expected):
+    if not view.flag(allow) and not view.get(expected):
         raise view.error(expected, f"missing: without it set {allow}=true to take tokens of any")
-
-
-def _number(view: Properties, key: str, mechanism: str | None, default: int) -> int:
-    text = view.get(key, mechanism)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise view.error(key, f"expected a whole number of at least 0, found {text!r}", mechanism)
-    return int(text)
 
 
 def _check_class(properties: Properties, key: str, known: tuple[str, ...]) -> None:
@@ -299,20 +283,20 @@ def _check_class(properties: Properties, key: str, known: tuple[str, ...]) -> No
         raise properties.error(key, problem)
 
 
-def _authorizer(settings: Settings, properties: Properties) -> AuthorizerSettings | None:
+def _authorizer(properties: Properties) -> AuthorizerSettings | None:
     """Read the authorizer's settings (SEC-A1).
 
     They are refused where they would have no effect: with the prefix of a listener, and without an
     authorizer, for a node that ignored them would let in whom they keep out.
     """
     for name in (_AUTHORIZER, *_OF_AUTHORIZER):
-        for key in settings.named(name):
-            if key != name and settings.text(key):
+        for key in properties.names():
+            if key.endswith(f".{name}") and properties.get(key):
                 raise properties.error(key, f"no listener has its own: set {name}")
     name = properties.get(_AUTHORIZER) or ""
     if not name:
         for key in _OF_AUTHORIZER:
-            if properties.get(key):
+            if properties.has(key) and properties.get(key):
                 problem = f"without {_AUTHORIZER} everybody may do everything"
                 raise properties.error(key, f"{problem}: set it to {_AUTHORIZERS[0]}")
         return None
@@ -323,27 +307,19 @@ def _authorizer(settings: Settings, properties: Properties) -> AuthorizerSetting
         super_users = parse_super_users(text)
     except UsageError as error:
         raise properties.error("super.users", str(error)) from None
-    _warn_of_blanks(settings, properties, "super.users", super_users)
-    allow = (properties.get("allow.everyone.if.no.acl.found") or "false").lower()
-    if allow not in ("true", "false"):
-        raise properties.error("allow.everyone.if.no.acl.found", "expected true or false")
-    return AuthorizerSettings(super_users, allow == "true")
+    _warn_of_blanks(properties, "super.users", super_users)
+    # As in Kafka an empty one is false.
+    allow = bool(properties.get(_ALLOW)) and properties.flag(_ALLOW)
+    return AuthorizerSettings(super_users, allow)
 
 
-def _tokens(settings: Settings) -> TokenSettings | None:
+def _tokens(properties: Properties) -> TokenSettings | None:
     """Return the settings of delegation tokens; an empty secret is none."""
-    secret = settings.text("delegation.token.secret.key")
-    if not secret:
-        return None
-    return TokenSettings(
-        secret.encode(),
-        settings.integer("delegation.token.max.lifetime.ms"),
-        settings.integer("delegation.token.expiry.time.ms"),
-        settings.integer("delegation.token.expiry.check.interval.ms"),
-    )
+    secret = properties.get("delegation.token.secret.key")
+    return TokenSettings(secret.encode(), **properties.group("tokens")) if secret else None
 
 
-def _voter_principals(settings: Settings, properties: Properties) -> dict[int, Principal]:
+def _voter_principals(properties: Properties) -> dict[int, Principal]:
     """Read ``1:User:CN=a;2:User:CN=b``: who may speak for a voter."""
     found: dict[int, Principal] = {}
     for part in filter(None, map(str.strip, (properties.get(_VOTERS) or "").split(";"))):
@@ -358,13 +334,11 @@ def _voter_principals(settings: Settings, properties: Properties) -> dict[int, P
         except UsageError as error:
             problem = f"expected ID:TYPE:NAME;..., such as 1:User:CN=a, found {part!r}: {error}"
             raise properties.error(_VOTERS, problem) from None
-    _warn_of_blanks(settings, properties, _VOTERS, map(str, found.values()))
+    _warn_of_blanks(properties, _VOTERS, map(str, found.values()))
     return found
 
 
-def _warn_of_blanks(
-    settings: Settings, properties: Properties, key: str, principals: Iterable[str]
-) -> None:
+def _warn_of_blanks(properties: Properties, key: str, principals: Iterable[str]) -> None:
     """Warn of principals that nobody can be, above all names of certificates with blanks."""
     has_rules = any(name.endswith(_RULES) for name in properties.names())
     for each in sorted(principals):
@@ -374,7 +348,7 @@ def _warn_of_blanks(
             why = "the name of a certificate has no blank after a comma"
         else:
             continue
-        settings.warnings.append(f"{properties.place(key)}: {each!r} matches nobody: {why}")
+        properties.warnings.append(f"{properties.place(key)}: {each!r} matches nobody: {why}")
 
 
 def _check_separator(text: str) -> None:

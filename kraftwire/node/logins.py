@@ -28,6 +28,7 @@ from kraftwire.node.handlers.versions import offered
 from kraftwire.node.key_set_file import KeySetFile
 from kraftwire.node.logs import log
 from kraftwire.node.scram_quorum import ScramUsers
+from kraftwire.properties import Properties
 from kraftwire.security.credentials import GSSAPI, OAUTHBEARER, PLAIN, PlainUsers
 from kraftwire.security.decoys import Decoys
 from kraftwire.security.jaas import JaasEntry
@@ -38,7 +39,6 @@ from kraftwire.security.oauth import BearerToken, OAuthServer, UnsecuredValidato
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_server import LoginSettings, MechanismServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, mechanism_number
-from kraftwire.security.settings import Properties
 from kraftwire.security.tokens import Tokens, has_expired
 from kraftwire.transport.streams import Stream
 

@@ -28,7 +28,8 @@ from kraftwire.log.meta_properties import (
 from kraftwire.log.names import META_PROPERTIES_FILE, join
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.app import Node, run_node
-from kraftwire.node.config import CONTROLLER, NodeConfig, load
+from kraftwire.node.config import NodeConfig, load
+from kraftwire.node.config_listeners import CONTROLLER
 from kraftwire.raft import effects as fx
 from kraftwire.raft.config import TopicPartition
 from kraftwire.records.batch import RecordBatch

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.properties import Properties
+from kraftwire.security.settings import SecuritySettings
 from kraftwire.security.stores import CertificateFacts, certificate_facts
 from kraftwire.security.tls import TlsContext
 

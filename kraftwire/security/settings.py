@@ -1,21 +1,20 @@
-"""Kafka's security properties of one end of a connection, with the place of each for errors.
+"""How one end secures its connections, from Kafka's properties of a client, node or program.
 
-The properties come from a client's file, from a node's, or from a program. A key of a listener,
-``listener.name.<listener>.<key>``, wins over the key alone (SEC-T2, SEC-T3). No value appears in
-an error or a repr unless it is harmless.
+A key of a listener wins over the key alone (SEC-T2, SEC-T3). No value appears in an error or a repr
+unless it is harmless.
 
-Source: Kafka's `CommonClientConfigs`, `SslConfigs`, `SaslConfigs` and `ListenerName`.
+Source: Kafka's `CommonClientConfigs`, `SslConfigs` and `SaslConfigs`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from kraftwire.errors import UsageError
-from kraftwire.properties import Property, suggestion
+from kraftwire.properties import Properties
+from kraftwire.properties_file import suggestion
 from kraftwire.protocol.kafka_keys import kafka_keys
 
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
@@ -70,91 +69,6 @@ _FOREIGN = {
     "ssl.key.location": "ssl.keystore.type=PEM and ssl.keystore.location",
     "ssl.key.pem": "ssl.keystore.type=PEM and ssl.keystore.key",
 }
-
-
-class Properties:
-    """Values by key, each with its place; later entries win. Values are not part of the repr.
-
-    `path` names the origin in messages. `listener` is the listener whose own keys win, in any
-    case; None for a file without listeners.
-    """
-
-    def __init__(self, entries: Iterable[Property], path: str, listener: str | None = None) -> None:
-        self.path = path
-        self.listener = listener
-        self._entries = {entry.key: entry for entry in entries}
-
-    @classmethod
-    def of(cls, values: Mapping[str, object], path: str) -> Properties:
-        """Return the properties of a program, which have no lines; paths and numbers are text."""
-        return cls([Property(key, str(value), 0) for key, value in values.items()], path)
-
-    def __repr__(self) -> str:
-        return f"Properties({self.path!r}, {len(self._entries)} keys)"
-
-    def of_listener(self, listener: str) -> Properties:
-        """Return the same properties as a listener sees them.
-
-        Raises: UsageError for keys that name it in capitals, which Kafka passes over.
-        """
-        own = listener.lower()
-        for key in self._entries:
-            name = key.removeprefix("listener.name.").partition(".")[0]
-            if key.startswith("listener.name.") and name.lower() == own != name:
-                raise self.error(key, f"has no effect, as in Kafka: write {own}, in lower case")
-        return Properties(self._entries.values(), self.path, listener)
-
-    def changed(self, values: Mapping[str, str], origin: str) -> Properties:
-        """Return the same properties with others in place of some; `origin` names where they are
-        from."""
-        changes = [Property(key, value, 0, origin) for key, value in values.items()]
-        return Properties([*self._entries.values(), *changes], self.path, self.listener)
-
-    def names(self) -> Iterable[str]:
-        """Return all keys as they are spelled."""
-        return self._entries.keys()
-
-    def get(self, key: str, mechanism: str | None = None) -> str | None:
-        """Return a value without blanks around it; None if it is absent or empty.
-
-        `mechanism` is that of a key which a listener has once for each.
-        """
-        entry = self._entry(key, mechanism)
-        return (entry.value.strip() or None) if entry else None
-
-    def password(self, key: str) -> str | None:
-        """Return a password, which may be empty; None if the key is absent."""
-        return (self.get(key) or "") if self.has(key) else None
-
-    def has(self, key: str) -> bool:
-        """Return whether a key is present, even if it is empty."""
-        return self._entry(key) is not None
-
-    def listed(self, key: str) -> list[str]:
-        """Return the parts of a comma-separated list."""
-        return [part.strip() for part in (self.get(key) or "").split(",") if part.strip()]
-
-    def place(self, key: str, mechanism: str | None = None) -> str:
-        """Return where a key stands, for messages: ``client.properties:3: ssl.keystore.type``."""
-        entry = self._entry(key, mechanism)
-        if entry is None:
-            return f"{self.path}: {key}"
-        line = f":{entry.line}" if entry.line else ""
-        return f"{entry.origin or self.path}{line}: {entry.key}"
-
-    def error(self, key: str, problem: str, mechanism: str | None = None) -> UsageError:
-        """Return an error about a key, with its place."""
-        return UsageError(f"{self.place(key, mechanism)}: {problem}")
-
-    def _entry(self, key: str, mechanism: str | None = None) -> Property | None:
-        prefixes = [""]
-        if self.listener is not None:
-            own = f"listener.name.{self.listener.lower()}."
-            prefixes.insert(0, own)
-            if mechanism is not None:
-                prefixes.insert(0, f"{own}{mechanism.lower()}.")
-        found = (self._entries.get(prefix + key) for prefix in prefixes)
-        return next((entry for entry in found if entry is not None), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from kraftwire.properties import Properties
 from kraftwire.security.jks import JKS_MAGIC, read_jks
 from kraftwire.security.names import issuer_and_subject, subject_text
 from kraftwire.security.password_encryption import open_key
 from kraftwire.security.pem import ENCRYPTED_KEY, KEY, PEM_START, pem_certificates, pem_keys
 from kraftwire.security.pkcs12 import read_pkcs12
-from kraftwire.security.settings import Properties
 from kraftwire.security.store_entries import StoreEntry, StoreError
 from kraftwire.small_files import read_small_file
 
@@ -74,7 +74,7 @@ def read_key(properties: Properties) -> KeyEntry | None:
     warnings = _exposed(properties, "ssl.keystore.location", location)
     if kind == "PEM":
         return _pem_file_key(properties, data, location, warnings)
-    password = properties.password("ssl.keystore.password")
+    password = properties.text("ssl.keystore.password")
     if password is None:
         raise properties.error("ssl.keystore.location", "ssl.keystore.password is missing")
     return _store_key(properties, data, password, warnings)
@@ -104,7 +104,7 @@ def read_roots(properties: Properties) -> tuple[bytes, ...] | None:
         if password is not None:
             raise properties.error("ssl.truststore.password", "a PEM trust store has no password")
         return _certificates(properties, key, _text(properties, key, data))
-    password = properties.password("ssl.truststore.password")
+    password = properties.text("ssl.truststore.password")
     return _store_roots(properties, data, password)
 
 
@@ -244,7 +244,7 @@ def _pem_key(properties: Properties, key: str, text: str) -> bytes:
         raise properties.error(key, problem)
     if label == KEY:
         return content
-    password = properties.password("ssl.key.password")
+    password = properties.text("ssl.key.password")
     if password is None:
         raise properties.error(key, "the key is encrypted, and ssl.key.password is missing")
     try:
@@ -283,7 +283,7 @@ def _store_key(
 ) -> KeyEntry:
     """Return the first key of a store that has a certificate, as Java looks for one."""
     at = "ssl.keystore.location"
-    location, key_password = properties.get(at), properties.password("ssl.key.password")
+    location, key_password = properties.get(at), properties.text("ssl.key.password")
     place = f"{properties.place(at)}: {location}"
     entries = _entries(properties, "ssl.keystore", data, password)
     keys = [each for each in entries if each.hidden_key is not None and each.chain]

@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kraftwire.errors import UsageError
+from kraftwire.properties import Properties
 from kraftwire.security.host_check import HostCheckingContext
 from kraftwire.security.pem import KEY, pem_block
-from kraftwire.security.settings import SSL, Properties, SecuritySettings
+from kraftwire.security.settings import SSL, SecuritySettings
 from kraftwire.security.stores import KeyEntry, read_key, read_roots
 
 _VERSIONS = {

@@ -140,7 +140,7 @@ class NodeFiles:
         return self.folder / f"node-{number}.pcapng"
 
     def _write_config(self, number: int) -> None:
-        from kraftwire.properties import escape_property
+        from kraftwire.properties_file import escape_property
 
         lines = (
             f"{escape_property(key, is_key=True)}={escape_property(text)}\n"

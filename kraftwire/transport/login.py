@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from kraftwire.errors import UsageError
+from kraftwire.properties import Properties
 from kraftwire.security.credentials import (
     GSSAPI,
     MECHANISMS,
@@ -28,7 +29,7 @@ from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
 from kraftwire.security.kerberos import KerberosAccount, KerberosCredentials
 from kraftwire.security.oauth import is_bearer_token, unsecured_credentials
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.settings import Properties, SecuritySettings, url_parts
+from kraftwire.security.settings import SecuritySettings, url_parts
 from kraftwire.small_files import read_small_file
 
 if TYPE_CHECKING:

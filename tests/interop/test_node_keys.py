@@ -6,7 +6,8 @@ import functools
 import html
 import re
 
-from kraftwire.node.config_keys import KEYS, LONG_MAX
+from kraftwire.node.config_keys import KEYS
+from kraftwire.properties import LONG_MAX
 from kraftwire.protocol.kafka_keys import kafka_keys
 from tests.support.java import run_kafka_tool
 
@@ -62,5 +63,15 @@ def test_used_keys_have_kafkas_kinds_defaults_and_least_values() -> None:
             assert key.low == -LONG_MAX, key.name
 
 
-# Zero or less makes no sense there, and Kafka does not check.
-_STRICTER = {"broker.heartbeat.interval.ms", "broker.session.timeout.ms", "request.timeout.ms"}
+# Less makes no sense there, and Kafka does not check.
+_STRICTER = {
+    "broker.heartbeat.interval.ms",
+    "broker.session.timeout.ms",
+    "connections.max.reauth.ms",
+    "request.timeout.ms",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    "sasl.server.max.receive.size",
+}

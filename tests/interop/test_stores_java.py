@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.security.settings import Properties
+from kraftwire.properties import Properties
 from kraftwire.security.stores import read_key, read_roots
 from tests.support.certificates import PASSWORD, authority, below_intermediate, pem
 from tests.support.java import JavaPeer

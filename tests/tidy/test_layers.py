@@ -12,8 +12,8 @@ from tests.tidy.sources import PACKAGES, ROOT, nodes, python_files, show
 
 LAYERS = (
     ("collector", "errors", "limits", "pieces", "printable", "small_files"),
-    ("engine", "properties"),
-    ("wire",),
+    ("engine", "properties_file"),
+    ("wire", "properties"),
     ("messages",),
     ("protocol", "records"),
     ("security",),

@@ -19,7 +19,7 @@ from kraftwire.cli.output import say
 from kraftwire.cli.security import client_security
 from kraftwire.client import Admin
 from kraftwire.errors import UsageError
-from kraftwire.properties import read_properties
+from kraftwire.properties_file import read_properties
 
 if TYPE_CHECKING:
     from kraftwire.transport.client_security import ClientSecurity

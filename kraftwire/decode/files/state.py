@@ -27,7 +27,7 @@ from kraftwire.limits import STATE_FILE_BYTES_MAX
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
-from kraftwire.properties import parse_properties
+from kraftwire.properties_file import parse_properties
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded

@@ -16,7 +16,7 @@ from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.files import LocalFiles
-from kraftwire.properties import parse_properties
+from kraftwire.properties_file import parse_properties
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.messages import family_of_topic

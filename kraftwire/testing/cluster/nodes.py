@@ -19,7 +19,7 @@ from kraftwire.log.features import parse_features
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
 from kraftwire.log.uuids import random_uuid
-from kraftwire.properties import escape_property
+from kraftwire.properties_file import escape_property
 from kraftwire.small_files import check_own
 from kraftwire.testing.cluster.kafka import java, java_options, release_in
 from kraftwire.testing.cluster.log4j import logging_options, write_logging

@@ -10,7 +10,7 @@ from kraftwire.controller.group_configs import GROUP_SETTINGS
 from kraftwire.controller.topic_keys import SETTINGS
 from kraftwire.errors import UsageError
 from kraftwire.node.config import NodeConfig, load
-from kraftwire.node.config_keys import DRAFT_NAMES, KEYS
+from kraftwire.node.config_keys import ALIASES, KEYS
 from kraftwire.protocol.kafka_keys import kafka_keys
 from kraftwire.security.tokens import TokenSettings
 
@@ -149,7 +149,8 @@ def test_numbers_that_no_key_can_have_are_refused(tmp_path: Path, digits: int) -
         except UsageError:
             continue
         unread.append(key)
-    assert all(key.startswith("delegation.token.") for key in unread), "there is no secret"
+    needs_more = ("delegation.token.", "connections.max.reauth.", "sasl.")
+    assert all(key.startswith(needs_more) for key in unread), "there are no secret and no logins"
 
 
 def test_a_refusal_names_file_and_line(tmp_path: Path) -> None:
@@ -232,6 +233,12 @@ def test_draft_names_are_taken_with_a_warning(tmp_path: Path) -> None:
     assert "quorum.voters is another name of controller.quorum.voters" in config.warnings[1]
 
 
+def test_the_longest_back_off_is_no_shorter_than_the_first(tmp_path: Path) -> None:
+    """A back-off of zero is raised, and its maximum with it: retries must not spin."""
+    timers = combined(tmp_path, "controller.quorum.retry.backoff.ms=0").timers
+    assert timers.retry_backoff_max_ms == timers.retry_backoff_ms > 0
+
+
 def test_a_released_name_wins_over_a_draft_name(tmp_path: Path) -> None:
     """Two values for one thing: the documented one counts, and the other is not silently lost."""
     text = README_FILE + "quorum.fetch.timeout.ms=100\ncontroller.quorum.fetch.timeout.ms=200\n"
@@ -307,5 +314,5 @@ def test_the_list_of_kafkas_keys_holds_every_key_that_is_used() -> None:
         "allow.everyone.if.no.acl.found",
         "super.users",
     }
-    assert set(DRAFT_NAMES.values()) <= set(KEYS)
+    assert set(ALIASES.values()) <= set(KEYS)
     assert len(known) > 300

@@ -79,7 +79,7 @@ def test_signed_tokens(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"expected\.issuer: missing: .*allow\.unverified\.issuer"):
         config(tmp_path, text + place)
     allowed = "sasl.oauthbearer.allow.unverified.issuer="
-    with pytest.raises(UsageError, match="issuer: expected true or false, found 'yes'"):
+    with pytest.raises(UsageError, match="issuer=yes: expected true or false"):
         config(tmp_path, f"{text}{place}{allowed}yes\n")
     text += f"{allowed}TRUE\n"
     with pytest.raises(UsageError, match=r"expected\.audience: missing"):
@@ -121,7 +121,7 @@ def test_signed_tokens(tmp_path: Path) -> None:
             SASL + "listener.name.controller.plain.sasl.server.callback.handler.class=com.x.Y\n",
             r":12: .*handler.class: Java's class com.x.Y is not supported",
         ),
-        (SASL + "connections.max.reauth.ms=-1\n", r":12: connections.max.reauth.ms: expected a wh"),
+        (SASL + "connections.max.reauth.ms=-1\n", r":12: connections.max.reauth.ms=-1: expected a"),
         (SASL + "principal.builder.class=com.x.Y\n", r":12: principal.builder.class: Java's class"),
         (SASL + "kraftwire.capture.file=x\n", "kraftwire.capture.file=x: expected no file where"),
         ("super.users=User:a\n", r":7: super.users: without authorizer.class.name everybody may"),
@@ -177,6 +177,21 @@ def test_principals_that_nobody_can_be_are_a_warning(
     rules = "listener.name.controller.ssl.principal.mapping.rules=RULE:(.*)/CN=a, OU=b/\n"
     found = [each for each in config(tmp_path, text + rules).warnings if "matches" in each]
     assert found == ([wanted] if "type" in why else [])
+
+
+def test_an_override_is_named_as_the_place(tmp_path: Path) -> None:
+    """The file does not have what the error is about."""
+    path = tmp_path / "node.properties"
+    path.write_text(BASE.format(folder=tmp_path))
+    with pytest.raises(UsageError, match=r"^--override: principal\.builder\.class: Java's class x"):
+        load(str(path), ["principal.builder.class=x"])
+
+
+def test_an_empty_flag_of_the_authorizer_is_false(tmp_path: Path) -> None:
+    """As in Kafka, whose authorizer reads it itself."""
+    found = config(tmp_path, f"{STANDARD}\nallow.everyone.if.no.acl.found=\n").security.authorizer
+    assert found is not None
+    assert not found.allow_if_no_acl
 
 
 def test_listeners_need_roles(tmp_path: Path) -> None:

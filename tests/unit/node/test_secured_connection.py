@@ -25,6 +25,7 @@ from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.logins import follow_stores, store_warnings
 from kraftwire.node.logs import RateLimit
+from kraftwire.properties import Properties
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.security.credentials import PLAIN, PasswordCredentials
 from kraftwire.security.errors import SaslError
@@ -34,7 +35,7 @@ from kraftwire.security.principal import Principal
 from kraftwire.security.reloading import ReloadedTls
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import LoginSettings
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.settings import client_settings
 from kraftwire.security.tls import TlsContext, client_tls, server_tls
 from kraftwire.transport.handshakes import Handshakes
 from kraftwire.transport.paced_stream import PacedStream

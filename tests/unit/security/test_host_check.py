@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kraftwire.properties import Properties
 from kraftwire.security.host_check import OTHER_HOST, HostCheckingContext, is_for_host
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.settings import client_settings
 from kraftwire.security.tls import client_tls
 from tests.support.certificates import authority, identity, pem, shaken
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import UsageError
+from kraftwire.properties import Properties
 from kraftwire.security.reloading import ReloadedTls
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.settings import client_settings
 from kraftwire.security.tls import client_tls
 from tests.support.certificates import Identity, authority, der, identity, pem
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.properties import parse_properties
-from kraftwire.security.settings import Properties, SecuritySettings, client_settings
+from kraftwire.properties import Properties
+from kraftwire.properties_file import parse_properties
+from kraftwire.security.settings import SecuritySettings, client_settings
 
 SECRET = "a-secret-value"
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.properties import parse_properties
+from kraftwire.properties import Properties
+from kraftwire.properties_file import parse_properties
 from kraftwire.security.jks import read_jks
 from kraftwire.security.password_encryption import open_key
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.settings import client_settings
 from kraftwire.security.store_entries import StoreError
 from kraftwire.security.stores import certificate_facts, read_key, read_roots
 from kraftwire.security.tls import TlsContext, client_tls

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.security.settings import Properties, SecuritySettings, client_settings
+from kraftwire.properties import Properties
+from kraftwire.security.settings import SecuritySettings, client_settings
 from kraftwire.security.tls import client_tls, openssl_cipher, server_tls
 from tests.support.certificates import identity
 

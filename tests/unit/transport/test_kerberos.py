@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from kraftwire.errors import ApiError, UsageError
-from kraftwire.properties import parse_properties
+from kraftwire.properties import Properties
+from kraftwire.properties_file import parse_properties
 from kraftwire.security.errors import TICKET, Refused, SaslError
 from kraftwire.security.jaas import parse_entry
 from kraftwire.security.kerberos import (
@@ -19,7 +20,7 @@ from kraftwire.security.kerberos import (
     KerberosServer,
 )
 from kraftwire.security.local_names import LocalNames
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.settings import client_settings
 from kraftwire.testing import quorum
 from kraftwire.transport.kerberos import Acceptors, Initiators, default_realm
 from kraftwire.transport.login import login_of

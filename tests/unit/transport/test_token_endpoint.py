@@ -19,7 +19,8 @@ from kraftwire.errors import ApiError, SecurityError, UsageError
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.properties import Properties
+from kraftwire.security.settings import client_settings
 from kraftwire.transport import token_endpoint
 from kraftwire.transport.login import Login, login_of
 from kraftwire.transport.token_endpoint import TokenEndpoint

@@ -20,8 +20,9 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.node.bootstrap import read_bootstrap
 from kraftwire.node.config import load
 from kraftwire.node.key_set_file import KeySetFile
-from kraftwire.properties import read_properties
-from kraftwire.security.settings import Properties, client_settings
+from kraftwire.properties import Properties
+from kraftwire.properties_file import read_properties
+from kraftwire.security.settings import client_settings
 from kraftwire.security.stores import read_key, read_roots
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX, read_small_file
 from kraftwire.transport.login import login_of

@@ -24,11 +24,12 @@ from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequest
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.config_security import ListenerSecurity, NodeSecurity
+from kraftwire.properties import Properties
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
-from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.security.settings import SecuritySettings
 from tests.support.node_stub import (
     CLUSTER_ID,
     StubNode,

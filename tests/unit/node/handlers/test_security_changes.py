@@ -20,10 +20,11 @@ from kraftwire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsR
 from kraftwire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftwire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftwire.node.config_security import AuthorizerSettings, ListenerSecurity, NodeSecurity
+from kraftwire.properties import Properties
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.acls import ALLOW, CLUSTER_NAME, LITERAL, Operation, ResourceType
 from kraftwire.security.principal import Principal
-from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.security.settings import SecuritySettings
 from kraftwire.security.tokens import TokenSettings
 from tests.support.node_stub import StubNode, answer_of, deciding, request_of
 

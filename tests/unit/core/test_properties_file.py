@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.properties import Property, escape_property, parse_properties, read_properties
+from kraftwire.properties_file import Property, escape_property, parse_properties, read_properties
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
