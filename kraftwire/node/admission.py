@@ -20,7 +20,7 @@ Short work never waits for long work. Where many wait, the connections that have
 longest come first, because those of replicas are among them. A well-behaved peer sends a request
 at a time and reads its answers, so it notices little of a flood.
 
-`Admission` belongs to a node, a `ConnectionShare` to each of its connections. Order: all calls in
+`Admission` belongs to a node, a `ConnectionBudget` to each of its connections. Order: all calls in
 trio's thread.
 """
 
@@ -268,18 +268,18 @@ class Admission:
         )
         self._connections = 0
 
-    def connection(self, stream: Stream) -> ConnectionShare:
+    def connection(self, stream: Stream) -> ConnectionBudget:
         """Return the share of a new connection."""
         self._connections += 1
         if isinstance(stream, trio.SocketStream):
             stream = PacedStream(stream, self.readiness, self._connections)
-        return ConnectionShare(self, self._connections, stream)
+        return ConnectionBudget(self, self._connections, stream)
 
 
-class ConnectionShare:
+class ConnectionBudget:
     """The share of one connection, one request at a time. Units: bytes.
 
-    Order: for each request `begin_request`, `end_request` once it is decoded, then `begin_answer`
+    Order: for each request `admit_request`, `end_request` once it is decoded, then `admit_answer`
     before parts of its answer are read, and `end_answer`. `backlog` is the size of requests that
     are incomplete or wait behind the current one. A connection that holds too much ends by `scope`,
     which it runs in.
@@ -320,7 +320,7 @@ class ConnectionShare:
         """Begin another login on this connection."""
         self._login_bytes = 0
 
-    async def begin_login_read(self) -> None:
+    async def admit_login_read(self) -> None:
         """Return when a login may read on: at once, or in turn after many bytes or pieces."""
         if self._login_bytes < LOGIN_READ_BYTES:
             return
@@ -333,7 +333,7 @@ class ConnectionShare:
         """Count what a login has read."""
         self._login_bytes += size + REQUEST_COST_BYTES
 
-    async def begin_token(self, size: int) -> None:
+    async def admit_token(self, size: int) -> None:
         """Return when a part of a login may be judged. Raises: PeerGone while a long one waits."""
         shared = self._admission
         self.hold(OPEN_REQUEST_BYTES + size)
@@ -348,7 +348,7 @@ class ConnectionShare:
             self._admission.long_logins.done()
         self.hold(0)
 
-    async def begin_request(self, size: int) -> None:
+    async def admit_request(self, size: int) -> None:
         """Return when a request may be decoded. Raises: PeerGone while a long one waits."""
         shared = self._admission
         if size < LONG_REQUEST_BYTES_MIN:
@@ -363,7 +363,7 @@ class ConnectionShare:
         if size >= LONG_REQUEST_BYTES_MIN:
             self._admission.long_requests.done()
 
-    async def begin_answer(self, size: int) -> None:
+    async def admit_answer(self, size: int) -> None:
         """Return when this many bytes may be read for the answer."""
         self.end_answer()
         if size < LONG_ANSWER_BYTES_MIN:

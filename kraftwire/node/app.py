@@ -30,7 +30,8 @@ from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Context, Interpose
 from kraftwire.node.controller_metrics import snapshot_samples
 from kraftwire.node.directories import directories_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.check import Contradiction
-from kraftwire.node.connection import ConnectionStats
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.link import LinkStats
 
 PREFIX = "kafka_server_raft_metrics_"

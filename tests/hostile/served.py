@@ -15,7 +15,8 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard
 from kraftwire.node.logs import RateLimit

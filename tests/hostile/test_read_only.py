@@ -18,7 +18,8 @@ from kraftwire.messages.unregister_broker_response import UnregisterBrokerRespon
 from kraftwire.node import handlers
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.read_only import CHANGING
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS, offered

@@ -18,7 +18,8 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.logs import RateLimit

@@ -12,7 +12,8 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits, load
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logins import guards_of, stores_of
 from kraftwire.node.logs import RateLimit

@@ -20,7 +20,8 @@ from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.logins import follow_stores, store_warnings
