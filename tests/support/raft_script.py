@@ -1,15 +1,10 @@
-"""Reads and runs text scenarios: commands for a small cluster, each with its output.
-
-A file is a sequence of blocks, separated by blank lines; a block is command lines, a line
-`----`, and the expected output. Lines that begin with `#` are for the reader.
-"""
+"""Runs the scenarios of a quorum: commands for a small cluster in virtual time."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from kraftwire.messages.fetch_request import FetchRequest
@@ -17,48 +12,9 @@ from kraftwire.raft import effects
 from kraftwire.wire.message import Message
 from tests.support.raft_cluster import Cluster
 
-_RULE = "----"
-
 # A request as it arrives, and how many equal ones in a row become one line.
 _REQUEST = re.compile(r" *(\d+) (\d+): (\w+Request) to \d+")
 _ALIKE_MIN = 5
-
-
-@dataclass
-class Block:
-    """Comments and commands, and their expected output."""
-
-    lines: list[str]
-    expected: list[str]
-
-    @property
-    def commands(self) -> list[str]:
-        """The lines that do something."""
-        return [line for line in self.lines if line and not line.startswith("#")]
-
-
-def parse_script(text: str) -> list[Block]:
-    """The blocks of a scenario."""
-    blocks = []
-    for part in text.strip().split("\n\n"):
-        lines = part.splitlines()
-        if _RULE in lines:
-            rule = lines.index(_RULE)
-            blocks.append(Block(lines[:rule], lines[rule + 1 :]))
-        else:
-            blocks.append(Block(lines, []))
-    return blocks
-
-
-def render_script(blocks: list[Block]) -> str:
-    """A scenario as text, the inverse of `parse_script`."""
-    parts = []
-    for block in blocks:
-        lines = list(block.lines)
-        if block.commands:
-            lines += [_RULE, *block.expected]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
 
 
 def _folded(lines: list[str]) -> list[str]:
@@ -81,6 +37,12 @@ def _kind_of_request(line: str) -> str:
     return match[3] if match else ""
 
 
+def run_scenario(blocks: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Carry out the commands of each block; returns its output."""
+    script = Script()
+    return [script.run(commands) for commands in blocks]
+
+
 class Script:
     """Runs commands; one cluster for a whole scenario."""
 
@@ -94,7 +56,7 @@ class Script:
         assert self._cluster is not None, "the first command has to be `cluster`"
         return self._cluster
 
-    def run(self, commands: list[str]) -> list[str]:
+    def run(self, commands: Sequence[str]) -> list[str]:
         """Carry out commands; returns what happened since, then what the commands print."""
         output: list[str] = []
         for command in commands:

@@ -27,7 +27,7 @@ def test_every_rule_that_is_cited_stands_in_the_list_once() -> None:
     unknown = [
         f"{show(path)}: {name}"
         for path in project_files()
-        if path.suffix in (".py", ".md", ".java") and "messages" not in path.parts
+        if path.suffix in (".py", ".md", ".java", ".txt") and "messages" not in path.parts
         and path != RECIPES
         for name in sorted(set(_CITED.findall(path.read_text("utf-8"))) - known)
     ]
