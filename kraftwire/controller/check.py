@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kraftwire.controller.entities import NEXT_PRODUCER_ID, Broker, Entities
-from kraftwire.controller.record_effects import Action, Family, effect_of
+from kraftwire.controller.record_effects import RECORD_EFFECTS, Action, Family, effect_of
 from kraftwire.controller.versions import (
     CHANGED_METADATA,
     METADATA_VERSION,
@@ -82,8 +82,11 @@ class MetadataCheck:
         return None if found is None else Contradiction(offset, *found)
 
     def _plain(self, record: Message) -> _Sides | None:
-        """Check a record that needs nothing but the entity that it removes."""
-        effect = effect_of(record)
+        """Check a record that needs nothing but the entity that it removes.
+
+        A control record changes none.
+        """
+        effect = effect_of(record) if record.NAME in RECORD_EFFECTS else None
         table = None if effect is None else self.entities.plain.get(effect.family)
         if effect is None or table is None:
             return None
