@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from kraftwire.capture.framing.frames import Ending, RawFrame
@@ -16,7 +15,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.sinks import ExchangeSink
-from kraftwire.decode.files.kinds import FileKind, partition_of
+from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.text import (
     BOLD,
@@ -40,11 +39,10 @@ from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable, printable_lines
-from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.story.observed_exchange import Api, request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
-from kraftwire.story.raft.elections import BEFORE_LOG
-from kraftwire.story.raft.elections import NOT_RECORDED as BEGIN_NOT_RECORDED
+from kraftwire.story.raft.leaders import BEFORE_LOG
+from kraftwire.story.raft.leaders import NOT_RECORDED as BEGIN_NOT_RECORDED
 from kraftwire.story.raft.model import (
     LEADS,
     NOT_RECORDED,
@@ -62,6 +60,7 @@ from kraftwire.story.raft.model import (
     ranges_text,
 )
 from kraftwire.story.raft.repetitions import fold_repetitions
+from kraftwire.story.raft.replica_files import is_of_metadata_log
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 
@@ -455,8 +454,13 @@ def _group_text(group: list[Highlight]) -> str:
 
 
 _METADATA = "metadata"
-# State files that say something of epochs.
-_STATES = (FileKind.QUORUM_STATE, FileKind.LEADER_EPOCHS, FileKind.FLUSHED_OFFSET)
+# State files that say something of epochs, or whose directory it is.
+_STATES = (
+    FileKind.META_PROPERTIES,
+    FileKind.QUORUM_STATE,
+    FileKind.LEADER_EPOCHS,
+    FileKind.FLUSHED_OFFSET,
+)
 
 
 # Files that say something by being there.
@@ -553,41 +557,28 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         self._clusters.on_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
-        """Add a batch of a metadata log or snapshot, a state file, the owner of a directory."""
-        if line.kind is FileKind.META_PROPERTIES:
-            data = line.json["data"]
-            node = str(data.get("node.id", ""))
-            id = int(node) if node.isascii() and node.isdigit() else None
-            cluster = str(data.get("cluster.id") or "")
-            directory_id = data.get("directory.id")
-            self._clusters.on_directory(str(line.json["file"]), cluster, id, directory_id)
-        elif line.kind in _STATES:
-            file = str(line.json["file"])
-            if _is_of_metadata(file):
-                self._clusters.of_file(file).on_state(line.kind, file, line.json["data"])
+        """Add a batch of a metadata log or snapshot, or a state file."""
+        file = str(line.json["file"])
+        if line.kind in _STATES:
+            self._clusters.on_state(line.kind, file, line.json["data"])
         if line.batch is None or line.family != _METADATA:
             return
-        file = str(line.json["file"])
         timeline = self._clusters.of_file(file)
         self._read = file, line.batch.last_offset + 1
-        if line.kind is FileKind.SNAPSHOT:
-            timeline.on_snapshot_batch(file, line.batch, line.contradictions)
-        else:
-            timeline.on_batch(file, line.batch, line.contradictions)
+        add = timeline.on_snapshot_batch if line.kind is FileKind.SNAPSHOT else timeline.on_batch
+        add(file, line.batch, line.contradictions)
 
     def file_finding(self, finding: FileFinding, /) -> None:
         """Note bytes of a metadata log that were not understood."""
-        partition = partition_of(Path(finding.file))
-        if partition is not None and partition.topic == METADATA_TOPIC:
+        if is_of_metadata_log(finding.file):
             file, end_offset = self._read
             end = end_offset if file == finding.file else None
-            self._clusters.of_file(finding.file).on_finding(finding, end)
+            self._clusters.of_file(finding.file).files.on_finding(finding, end)
 
     def begin_file(self, file: str, kind: FileKind, /) -> None:
         """Note that a directory has a file, even if nothing in it can be read."""
-        partition = partition_of(Path(file)) if kind in _NOTED else None
-        if partition is not None and partition.topic == METADATA_TOPIC:
-            self._clusters.of_file(file).on_file(file, kind)
+        if kind in _NOTED and is_of_metadata_log(file):
+            self._clusters.of_file(file).files.on_file(file, kind)
 
     def refused_directory(self, folder: str, reason: str, /) -> None:
         """Note why a node does not start on a log directory."""
@@ -602,11 +593,6 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
             else:
                 write_story(story, self._stream, is_one_of_many=len(stories) > 1)
         self._stream.flush()
-
-
-def _is_of_metadata(file: str) -> bool:
-    partition = partition_of(Path(file))
-    return partition is None or partition.topic == METADATA_TOPIC
 
 
 def _observed_frame(frame: RawFrame, body: Message | None) -> ObservedFrame:

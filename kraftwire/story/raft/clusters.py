@@ -11,10 +11,12 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import Recordings
+from kraftwire.decode.files.kinds import FileKind
 from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import ObservedFrame, Story
+from kraftwire.story.raft.replica_files import is_of_metadata_log
 from kraftwire.story.raft.timeline import Timeline
 
 # Clusters of one capture whose histories are shown separately.
@@ -51,18 +53,20 @@ class Clusters:
         if timeline is not None:
             timeline.on_ending(ending)
 
-    def on_directory(
-        self, meta_properties: str, cluster: str, node: int | None, directory_id: str | None
-    ) -> None:
-        """Note the cluster and the replica that a log directory belongs to."""
-        folder = _folder(meta_properties)
+    def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
+        """Add a state file of a log directory: of meta.properties, also the cluster's id."""
+        if kind is not FileKind.META_PROPERTIES:
+            if is_of_metadata_log(file) is not False:
+                self.of_file(file).files.on_state(kind, file, data)
+            return
+        folder, cluster = _folder(file), str(data.get("cluster.id") or "")
         if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
             self._directories[folder] = cluster
-        self._of_folder(folder).on_directory(meta_properties, node, directory_id)
+        self._of_folder(folder).files.on_state(kind, file, data)
 
     def on_refusal(self, folder: str, refusal: str) -> None:
         """Note why a node does not start on a log directory. Order: after its files."""
-        self._of_folder(folder.rstrip("/")).on_refusal(folder, refusal)
+        self._of_folder(folder.rstrip("/")).files.on_refusal(folder, refusal)
 
     def of_file(self, file: str) -> Timeline:
         """Return the timeline for a file of a partition."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
-from kraftwire.decode.text import count_text, double_text, listed, with_remarks
+from kraftwire.decode.text import count_text, double_text, duration_text, listed, with_remarks
 from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
@@ -19,7 +19,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
-from kraftwire.story.raft.coverage import Coverage, Extent
+from kraftwire.story.raft.coverage import Backwards, Coverage, Extent
 from kraftwire.story.raft.model import Event, Highlight, LogSummary
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -388,6 +388,17 @@ def contradiction_event(wrong: Contradiction, time: float, epoch: int | None) ->
     text = f"the record at offset {wrong.offset} contradicts those before it: {wrong.record}"
     text += f", but {wrong.state}"
     return Event(time, "contradiction", text, epoch, None, wrong._asdict())
+
+
+def clock_event(step: Backwards) -> Event:
+    """Return the event of a record that is older than the one before it."""
+    seconds = step.before - step.time
+    text = (
+        f"the record at offset {step.offset} is {duration_text(seconds)} older than the one before "
+        "it: times do not order these records"
+    )
+    details = {"offset": step.offset, "seconds": seconds}
+    return Event(step.time, "clock", text, step.epoch, None, details)
 
 
 def _time_of(written: float, seen: float | None) -> float:

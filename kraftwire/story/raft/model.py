@@ -76,6 +76,11 @@ class ObservedFrame:
         return host_pair(self.connection)
 
 
+def partitions(body: Any) -> list[Any]:
+    """Return the partitions of all topics in the body of a request or response."""
+    return [partition for topic in body.topics for partition in topic.partitions]
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event: a line of the timeline.

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, product, takewhile
 from operator import itemgetter
+from typing import Any
 
 from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.capture.recorded import HostPair, Recordings, host_pair
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.protocol.endpoint import address_text
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
 
@@ -66,6 +68,13 @@ class Nodes:
         """Note which node opened a connection."""
         if node >= 0:
             self._clients[frame.connection] = node
+
+    def on_registration(self, frame: ObservedFrame, body: Any) -> None:
+        """Add a request by which a broker or controller registers, or says that it is alive."""
+        kind = "controller" if isinstance(body, ControllerRegistrationRequest) else "broker"
+        node = getattr(body, f"{kind}_id")
+        self.learn_client(frame, node)
+        self.kinds.setdefault(node, kind)
 
     def server(self, frame: ObservedFrame) -> NodeId:
         """Return the node that listens."""

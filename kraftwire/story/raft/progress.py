@@ -7,12 +7,13 @@ answers bring the high watermark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kraftwire.capture.recorded import Recordings
-from kraftwire.decode.text import duration_text
+from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.story.raft.model import LEADS, NOT_RECORDED, Event, NodeId, Replica
+from kraftwire.story.raft.nodes import SILENCE_S
 
 # The number of columns of the lag over time; spans double when they are used up.
 SPAN_COUNT = 40
@@ -124,6 +125,28 @@ class Progress:
     def events(self) -> Iterator[Event]:
         """Yield the events of a high watermark that stood still below the end of the log."""
         yield from self._events
+
+    def arrivals(
+        self,
+        kinds: Mapping[NodeId, str],
+        voters_at: Callable[[float], frozenset[int]],
+        first_frame: float,
+    ) -> Iterator[Event]:
+        """Yield the first Fetch of each replica. `kinds` are known, and so are voters by time."""
+        for each in self.replicas.values():
+            kind = "broker" if kinds.get(each.node) == "broker" else "observer"
+            if each.node in voters_at(each.first_fetch):
+                kind = "voter"
+            # Where the time before is not recorded, it may have fetched all along.
+            before = each.first_fetch - SILENCE_S
+            begins = each.first_offset == 0 or (
+                before > first_frame
+                and not self._recordings.pauses(before, each.first_fetch)
+            )
+            verb = "begins to fetch" if begins else "fetches"
+            text = with_remarks(f"{verb} at offset {each.first_offset}", [kind])
+            details = {"offset": each.first_offset, "kind": kind, "begins": begins}
+            yield Event(each.first_fetch, "fetch", text, None, each.node, details)
 
     def finish(self, end: float) -> None:
         """Complete the lags over time, up to the last frame."""

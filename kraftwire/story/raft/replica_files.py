@@ -12,9 +12,10 @@ from bisect import insort
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from kraftwire.decode.files.kinds import FileKind, parse_file_name
+from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.protocol.topic_names import METADATA_TOPIC
@@ -31,6 +32,9 @@ from kraftwire.story.raft.model import (
 # Kinds of evidence.
 BATCHES, SNAPSHOT = "batches", "snapshot"
 CHECKPOINT, QUORUM_STATE = str(FileKind.LEADER_EPOCHS), str(FileKind.QUORUM_STATE)
+
+# Log directory -> node and directory id, as its meta.properties says.
+Owners = Mapping[str, tuple[int | None, str | None]]
 
 # Directories of one run that are distinguished; of each, contradictions and places without a batch
 # that are kept.
@@ -84,8 +88,7 @@ class ReplicasOnDisk:
 
     def __init__(self) -> None:
         self._directories: dict[str, _Directory] = {}
-        # Log directory -> node and directory id, from meta.properties.
-        self._owners: dict[str, tuple[int | None, str | None]] = {}
+        self.owners: dict[str, tuple[int | None, str | None]] = {}
         # Log directory -> why a node does not start on it.
         self._refusals: dict[str, str] = {}
         self.majority: Majority | None = None
@@ -96,11 +99,6 @@ class ReplicasOnDisk:
     def is_empty(self) -> bool:
         """Whether no file of a log was seen."""
         return not self._directories
-
-    def on_owner(self, meta_properties: str, node: int | None, directory_id: str | None) -> None:
-        """Note the node and the directory id in a log directory's meta.properties."""
-        if len(self._owners) < RAFT_EVENT_COUNT_MAX:
-            self._owners[meta_properties.rpartition("/")[0]] = (node, directory_id)
 
     def on_refusal(self, folder: str, refusal: str) -> None:
         """Note why a node does not start on a log directory."""
@@ -179,7 +177,13 @@ class ReplicasOnDisk:
             directory.snapshots[id] = is_whole or directory.snapshots.get(id, False)
 
     def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
-        """Add a state file that says something of epochs."""
+        """Add meta.properties, or a state file that says something of epochs."""
+        if kind is FileKind.META_PROPERTIES:
+            node = str(data.get("node.id", ""))
+            id = int(node) if node.isascii() and node.isdigit() else None
+            if len(self.owners) < RAFT_EVENT_COUNT_MAX:
+                self.owners[file.rpartition("/")[0]] = id, data.get("directory.id")
+            return
         directory = self._of(file)
         if directory is None:
             return
@@ -233,8 +237,8 @@ class ReplicasOnDisk:
     def _add_empty(self) -> None:
         """Add the directories of nodes of which no file of a log was seen."""
         seen = {folder.rpartition("/")[0] for folder in self._directories}
-        known = {self._owners[folder][0] for folder in seen & self._owners.keys()}
-        for folder, (node, _) in self._owners.items():
+        known = {self.owners[folder][0] for folder in seen & self.owners.keys()}
+        for folder, (node, _) in self.owners.items():
             if folder not in seen and node is not None and node not in known:
                 self._of(f"{folder}/{METADATA_TOPIC}-0/")
 
@@ -247,7 +251,7 @@ class ReplicasOnDisk:
 
     def _complete(self, directory: _Directory) -> None:
         files, spans = directory.files, directory.coverage.spans
-        files.node, files.directory_id = self._owners.get(
+        files.node, files.directory_id = self.owners.get(
             files.folder.rpartition("/")[0], (None, None)
         )
         files.refusal = self._refusals.get(files.folder.rpartition("/")[0])
@@ -276,6 +280,12 @@ def _contradiction(directory: _Directory) -> str:
         return f"in snapshot {newest}"
     first = min((each for each in directory.wrong_at if each >= newest.offset), default=None)
     return "" if first is None else f"at offset {first}"
+
+
+def is_of_metadata_log(file: str) -> bool | None:
+    """Whether a file is in the folder of the metadata log; None if its folder is that of no log."""
+    partition = partition_of(Path(file))
+    return None if partition is None else partition.topic == METADATA_TOPIC
 
 
 def _is_segment(file: str) -> bool:

@@ -20,9 +20,10 @@ from kraftwire.records.messages import Decoded
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, Place
-from kraftwire.story.raft.model import Event, NodeId, ObservedFrame
+from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, partitions
 from kraftwire.story.raft.nodes import Nodes
-from kraftwire.story.raft.voters import directory_text
+from kraftwire.story.raft.replica_files import Owners
+from kraftwire.story.raft.voters import directories_of
 
 
 @dataclass(slots=True)
@@ -77,7 +78,8 @@ class SnapshotSummary:
 class SnapshotFiles:
     """Gathers the snapshots among the files of a run."""
 
-    def __init__(self, *, show_secrets: bool = False) -> None:
+    def __init__(self, owners: Owners, *, show_secrets: bool = False) -> None:
+        """Gather snapshots. `owners` grow while files come."""
         # The content of the newest snapshot, and what it is called.
         self.latest: MetadataLog | None = None
         self.latest_name = ""
@@ -88,12 +90,7 @@ class SnapshotFiles:
         self._current: _Snapshot | None = None
         self._file = ""
         self._contradictions: list[Event] = []
-        self._nodes: dict[str, int] = {}
-
-    def on_directory(self, meta_properties: str, node: int) -> None:
-        """Note the node whose meta.properties is in a log directory."""
-        if len(self._nodes) < RAFT_EVENT_COUNT_MAX:
-            self._nodes[meta_properties.rpartition("/")[0]] = node
+        self._owners = owners
 
     def on_batch(
         self, file: str, batch: Batch, contradictions: Sequence[Contradiction] = ()
@@ -170,7 +167,7 @@ class SnapshotFiles:
             by_digest.setdefault(each.digest, []).append(each)
         for same in by_digest.values():
             first, id = same[0], parse_file_name(name)
-            owners = [self._nodes.get(each.folder, each.folder) for each in same]
+            owners = [self._owner(each.folder) for each in same]
             node = owners[0] if len(same) == 1 and isinstance(owners[0], int) else None
             remarks = _remarks(first)
             text = f"writes {_label(name)}"
@@ -190,6 +187,11 @@ class SnapshotFiles:
             time = first.written or start
             text = with_remarks(text, remarks)
             yield Event(time, "snapshot-written", text, id.epoch, node, details)
+
+    def _owner(self, folder: str) -> int | str:
+        """Return the node whose log directory a folder is, or the folder if that is unknown."""
+        node, _ = self._owners.get(folder, (None, None))
+        return folder if node is None else node
 
     def _begin(self, file: str) -> None:
         self._file, self._current = file, None
@@ -212,9 +214,7 @@ class SnapshotFiles:
         elif isinstance(message, SnapshotFooterRecord):
             current.is_whole = True
         elif isinstance(message, VotersRecord):
-            current.voters = {
-                each.voter_id: directory_text(each.voter_directory_id) for each in message.voters
-            }
+            current.voters = directories_of(message)
 
 
 def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
@@ -251,24 +251,13 @@ def _label(name: str) -> str:
 _GIVEN_UP_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotId:
-    """The id of a snapshot: the offset after its last record, and that record's epoch."""
-
-    end_offset: int
-    epoch: int
-
-    def __str__(self) -> str:
-        return f"{self.end_offset}-{self.epoch}"
-
-
 @dataclass(slots=True)
 class _Instruction:
     """A leader's answer to Fetch that names a snapshot; it was sent `count` times in a row."""
 
     time: float
     replica: NodeId
-    snapshot: SnapshotId
+    snapshot: OffsetAndEpoch
     epoch: int
     offset: int
     log_start: int
@@ -283,7 +272,7 @@ class _Download:
     """
 
     replica: NodeId
-    snapshot: SnapshotId
+    snapshot: OffsetAndEpoch
     source: NodeId
     start: float
     end: float
@@ -313,7 +302,7 @@ class Downloads:
         self._instructions: list[_Instruction] = []
         self._latest_instructions: dict[NodeId, _Instruction] = {}
         self._downloads: list[_Download] = []
-        self._current: dict[tuple[NodeId, SnapshotId], _Download] = {}
+        self._current: dict[tuple[NodeId, OffsetAndEpoch], _Download] = {}
         self._log_starts: dict[NodeId, int] = {}
         self._events: list[Event] = []
 
@@ -322,7 +311,7 @@ class Downloads:
     def on_instruction(
         self,
         replica: NodeId,
-        snapshot: SnapshotId,
+        snapshot: OffsetAndEpoch,
         *,
         time: float,
         epoch: int,
@@ -369,8 +358,8 @@ class Downloads:
         """Add a replica's request for a slice of a snapshot."""
         self._nodes.learn_client(frame, body.replica_id)
         source = self._nodes.server(frame)
-        for partition in (p for topic in body.topics for p in topic.partitions):
-            id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+        for partition in partitions(body):
+            id = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             known = self._current.get((body.replica_id, id))
             if known is not None and not _goes_on(known, source, partition.position, frame.time):
                 is_recorded = not self._nodes.recordings.pauses(known.end, frame.time)
@@ -391,10 +380,10 @@ class Downloads:
         request = frame.request
         if not isinstance(request, FetchSnapshotRequest):
             return
-        requested = [p for topic in request.topics for p in topic.partitions]
-        answered = [p for topic in body.topics for p in topic.partitions]
+        requested = partitions(request)
+        answered = partitions(body)
         for index, partition in enumerate(requested):
-            id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            id = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             known = self._current.get((request.replica_id, id))
             if known is None:
                 continue
@@ -440,7 +429,7 @@ def _instruction_event(each: _Instruction) -> Event:
         remarks.append(count_text(each.count, "time"))
     text = with_remarks(f"is told to load snapshot {each.snapshot} first", remarks)
     details = {
-        "endOffset": each.snapshot.end_offset,
+        "endOffset": each.snapshot.offset,
         "snapshotEpoch": each.snapshot.epoch,
         "offset": each.offset,
         "logStart": each.log_start,
@@ -461,7 +450,7 @@ def _download_event(each: _Download, *, is_given_up: bool) -> Event:
         parts.append("broken off" if is_given_up else "the rest is not recorded")
     parts.append(duration_text(each.end - each.start))
     details = {
-        "endOffset": each.snapshot.end_offset,
+        "endOffset": each.snapshot.offset,
         "snapshotEpoch": each.snapshot.epoch,
         "from": each.source,
         "position": each.first_position,

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
-from pathlib import Path
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
@@ -20,12 +19,11 @@ from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.quick import quick_payload
-from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
+from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import listed
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.messages import Decoded
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import contradiction_event
@@ -39,6 +37,7 @@ from kraftwire.story.raft.model import (
     Story,
     offsets_text,
 )
+from kraftwire.story.raft.replica_files import is_of_metadata_log
 from kraftwire.story.raft.snapshots import SnapshotSummary
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
@@ -109,7 +108,7 @@ class LocatedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Response:
     """A response, kept until its time, with the request that it answers."""
 
     row: ExchangeRow
@@ -127,7 +126,7 @@ class QuorumRows:
     def __init__(self) -> None:
         self._recordings = Recordings()
         self._timeline = Timeline(self._recordings)
-        self._waiting: list[tuple[int, int, int, _Answer]] = []
+        self._waiting: list[tuple[int, int, int, _Response]] = []
         self._count = 0
         self._places = _Places()
         # What contradicts the records before it, told once however many replicas have it.
@@ -152,7 +151,7 @@ class QuorumRows:
             return
         if row.response_position is not None:
             position = row.response_position
-        answer = _Answer(row, body, row.time_ns + row.latency_ns)
+        answer = _Response(row, body, row.time_ns + row.latency_ns)
         self._count += 1
         heappush(self._waiting, (answer.time_ns, position, self._count, answer))
 
@@ -167,34 +166,27 @@ class QuorumRows:
 
         Of meta.properties its ids, and as `REFUSAL_KEY` why a node does not start on the directory.
         """
-        if kind is FileKind.META_PROPERTIES:
-            node = str(data.get("node.id", ""))
-            id = int(node) if node.isascii() and node.isdigit() else None
-            self._timeline.on_directory(file, id, data.get("directory.id"))
-            if REFUSAL_KEY in data:
-                self._timeline.on_refusal(file.rpartition("/")[0], data[REFUSAL_KEY])
-            return
-        partition = partition_of(Path(file))
-        if partition is None or partition.topic == METADATA_TOPIC:
-            self._timeline.on_state(kind, file, data)
+        is_owner, files = kind is FileKind.META_PROPERTIES, self._timeline.files
+        if is_owner or is_of_metadata_log(file) is not False:
+            files.on_state(kind, file, data)
+        if is_owner and REFUSAL_KEY in data:
+            files.on_refusal(file.rpartition("/")[0], data[REFUSAL_KEY])
 
     def on_file(self, kind: FileKind, file: str) -> None:
         """Note that a metadata log has a file, even if nothing in it can be read."""
-        partition = partition_of(Path(file))
-        if partition is not None and partition.topic == METADATA_TOPIC:
-            self._timeline.on_file(file, kind)
+        if is_of_metadata_log(file):
+            self._timeline.files.on_file(file, kind)
 
     def on_finding(self, finding: FileFinding, end_offset: int | None) -> None:
-        """Add a finding about bytes of a segment. Arguments: as for `Timeline.on_finding`."""
-        partition = partition_of(Path(finding.file))
-        if partition is not None and partition.topic == METADATA_TOPIC:
-            self._timeline.on_finding(finding, end_offset)
+        """Add a finding about bytes of a segment. Arguments: as for `ReplicasOnDisk.on_finding`."""
+        if is_of_metadata_log(finding.file):
+            self._timeline.files.on_finding(finding, end_offset)
 
     def on_contradiction(
         self, found: Contradiction, file: str, position: int, time_ns: int, epoch: int
     ) -> None:
         """Add a record of a log file, in the batch at a position, that contradicts others."""
-        self._timeline.on_contradiction(file, found.offset)
+        self._timeline.files.on_contradiction(file, found.offset)
         event = contradiction_event(found, time_ns / _SECOND_NS, epoch)
         name = parse_file_name(file.rpartition("/")[2])
         if name.suffix == "checkpoint":
@@ -248,7 +240,7 @@ class QuorumRows:
         while waiting and (time_ns is None or waiting[0][:2] <= (time_ns, position)):
             self._answer(heappop(waiting)[3])
 
-    def _answer(self, answer: _Answer) -> None:
+    def _answer(self, answer: _Response) -> None:
         row, time = answer.row, answer.time_ns / _SECOND_NS
         if row.response is None:
             return

@@ -14,6 +14,7 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.voters_record import Voter, VotersRecord
+from kraftwire.protocol.endpoint import address_text
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, VoterSet
 from kraftwire.story.raft.nodes import Nodes
@@ -77,7 +78,7 @@ class Voters:
             time,
             offset,
             {each.voter_id: _place(each) for each in record.voters},
-            {each.voter_id: directory_text(each.voter_directory_id) for each in record.voters},
+            directories_of(record),
         )
         self.voter_sets.append(found)
         # A record that was fetched long after it was written was committed long before.
@@ -87,7 +88,7 @@ class Voters:
     def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
         """Add the voters of a DescribeQuorum answer, if they differ from the known ones."""
         directories = {
-            each.replica_id: directory_text(each.replica_directory_id) for each in voters
+            each.replica_id: _directory_text(each.replica_directory_id) for each in voters
         }
         latest = self.latest()
         is_news = latest is None or _changes(
@@ -189,14 +190,15 @@ class Voters:
 
 
 def _place(voter: Voter) -> str:
-    for endpoint in voter.endpoints:
-        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-        return f"{host}:{endpoint.port}"
-    return ""
+    return next((address_text((each.host, each.port)) for each in voter.endpoints), "")
 
 
-def directory_text(id: bytes) -> str:
-    """Return the text of a directory id, empty for none."""
+def directories_of(record: VotersRecord) -> dict[int, str]:
+    """Return the directory ids of the voters in a record, empty for none."""
+    return {each.voter_id: _directory_text(each.voter_directory_id) for each in record.voters}
+
+
+def _directory_text(id: bytes) -> str:
     return "" if id == ZERO_UUID else uuid_to_text(id)
 
 
