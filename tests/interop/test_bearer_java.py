@@ -20,7 +20,7 @@ from joserfc import jwk, jwt
 from tests.support.java import JavaTools
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
 from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.quorum_tools import masked, ours
+from tests.support.quorum_tools import check_same_status, ours
 from tests.support.secured_kafka import MODULES, write_properties
 
 NODE = 3
@@ -155,15 +155,8 @@ def _allowed(provider: Provider) -> str:
 def test_both_tools_log_in_at_both_kinds(realm: Realm) -> None:
     """With one file, and with the same output."""
     path = realm.client(realm.provider.token("alice"))
-    words = ("--command-config", path, "describe", "--status")
     for number in (1, NODE):
-        where = ("--bootstrap-controller", realm.quorum.address(number))
-        described = ours(*where, *words)
-        assert (described.returncode, described.stderr) == (0, "")
-        expected = realm.tools.run("quorum", *where, *words)
-        assert expected.returncode == 0, expected.stderr
-        fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
+        check_same_status(realm.tools, realm.quorum.address(number), path)
 
 
 @pytest.mark.parametrize(

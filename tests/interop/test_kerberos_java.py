@@ -14,7 +14,7 @@ from tests.support.java import JavaTools
 from tests.support.kdc import Kdc, jaas, running_kdc
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.quorum_tools import masked, ours
+from tests.support.quorum_tools import check_same_status, ours
 from tests.support.secured_kafka import write_properties
 
 NODE, BROKER = 3, 11
@@ -90,15 +90,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 def test_both_tools_log_in_at_both_kinds(realm: Realm) -> None:
     """With one file, and with the same output."""
-    words = ("--command-config", realm.client("alice"), "describe", "--status")
     for number in (1, NODE):
-        where = ("--bootstrap-controller", realm.quorum.address(number))
-        described = ours(*where, *words)
-        assert (described.returncode, described.stderr) == (0, "")
-        expected = realm.tools.run("quorum", *where, *words)
-        assert expected.returncode == 0, expected.stderr
-        fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
+        check_same_status(realm.tools, realm.quorum.address(number), realm.client("alice"))
 
 
 def test_who_may_not_is_refused_by_both_kinds(realm: Realm) -> None:
@@ -143,13 +136,7 @@ def test_both_tools_log_in_without_tls(realm: Realm) -> None:
     with MixedQuorum(folder, {NODE: OURS}, nodes, client=client, host=HOST) as quorum:
         quorum.start()
         quorum.leader()
-        words = ("--bootstrap-controller", quorum.address(NODE), "--command-config", path)
-        described = ours(*words, "describe", "--status")
-        assert (described.returncode, described.stderr) == (0, "")
-        expected = realm.tools.run("quorum", *words, "describe", "--status")
-        assert expected.returncode == 0, expected.stderr
-        fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
-        assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
+        check_same_status(realm.tools, quorum.address(NODE), path)
 
 
 def test_either_kind_leads_when_the_other_is_killed(realm: Realm) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from kraftwire.cli import main as cli
-from tests.support.java import shared_tools
+from tests.support.java import JavaTools, shared_tools
 
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,3 +40,14 @@ def masked(output: str) -> str:
     output = re.sub(r"\b\d{13}\b", "<timestamp>", output)
     output = re.sub(r"\d+ ms ago *", "<ms ago>", output)
     return re.sub(r"(MaxFollowerLagTimeMs: +)\d+", r"\1<ms>", output)
+
+
+def check_same_status(tools: JavaTools, address: str, properties: str) -> None:
+    """Both tools reach a controller with one client's file, and show the same fields."""
+    words = ("--bootstrap-controller", address, "--command-config", properties)
+    described = ours(*words, "describe", "--status")
+    assert (described.returncode, described.stderr) == (0, "")
+    expected = tools.run("quorum", *words, "describe", "--status")
+    assert expected.returncode == 0, expected.stderr
+    fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
+    assert fields == [line.split(":")[0] for line in masked(expected.stdout).splitlines()]
