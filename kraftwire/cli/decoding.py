@@ -114,7 +114,7 @@ class Problems:
             say(f"kraftwire: {problem.text}")
 
 
-class Progress(StatusLine):
+class DecodeProgress(StatusLine):
     """A context that shows a run's counts as they grow."""
 
     def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
@@ -200,7 +200,7 @@ def show(
     collect_rarely(young_objects)
     run = reading.start(make_sink, stream)
     totals = run.totals
-    with Progress(totals, is_wanted=not reading.is_quiet):
+    with DecodeProgress(totals, is_wanted=not reading.is_quiet):
         if jobs > 1:
             from kraftwire.cli.processes import decode_captures  # most runs have one process
 

@@ -31,7 +31,7 @@ _TIMEOUT_S = 60.0
 _LINES_AT_ONCE = 1000
 
 
-class _Progress(StatusLine):
+class _FetchProgress(StatusLine):
     """A context that shows up to which offset a log was read."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ def _place(text: str) -> tuple[str, int | None]:
 def _files(paths: list[str], at: int | None) -> LogState:
     from kraftwire.story.metadata.files import read_files
 
-    with _Progress() as progress:
+    with _FetchProgress() as progress:
         return read_files([Path(each) for each in paths], at, progress.at)
 
 
@@ -218,6 +218,6 @@ def _live(bootstrap: str, config: str | None, timeout_s: float, at: int | None) 
     security = client_security(config, "metadata") if config else None
     with (
         QuorumReader(bootstrap, patience_s=timeout_s, security=security) as reader,
-        _Progress() as progress,
+        _FetchProgress() as progress,
     ):
         return read_quorum(reader, at, progress.at)

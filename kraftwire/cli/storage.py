@@ -17,7 +17,7 @@ from kraftwire.cli.output import put, say
 from kraftwire.cli.recover import recover
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
 from kraftwire.log.info import storage_info
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig, load
@@ -181,9 +181,9 @@ def _users(arguments: tuple[str, ...]) -> tuple[UserScramCredentialRecord, ...]:
 
 def _request(options: _Options) -> FormatRequest:
     flags = {
-        Quorum.STANDALONE: options["standalone"],
-        Quorum.NONE: options["no_initial_controllers"],
-        Quorum.INITIAL: options["initial_controllers"] is not None,
+        VotersFlag.STANDALONE: options["standalone"],
+        VotersFlag.NO_INITIAL_CONTROLLERS: options["no_initial_controllers"],
+        VotersFlag.INITIAL_CONTROLLERS: options["initial_controllers"] is not None,
     }
     chosen = [quorum for quorum, is_given in flags.items() if is_given]
     if len(chosen) > 1:
@@ -193,7 +193,7 @@ def _request(options: _Options) -> FormatRequest:
     voters = options["initial_controllers"]
     return FormatRequest(
         cluster_id=options["cluster_id"],
-        quorum=chosen[0] if chosen else Quorum.UNSAID,
+        voters_flag=chosen[0] if chosen else VotersFlag.UNSAID,
         voters=() if voters is None else voters,
         ignore_formatted=options["ignore_formatted"],
         release=options["release_version"],

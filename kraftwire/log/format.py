@@ -51,13 +51,13 @@ from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message
 
 
-class Quorum(Enum):
+class VotersFlag(Enum):
     """How the voters of a new cluster are specified."""
 
     UNSAID = "no flag"
     STANDALONE = "--standalone/-s"
-    INITIAL = "--initial-controllers/-I"
-    NONE = "--no-initial-controllers/-N"
+    INITIAL_CONTROLLERS = "--initial-controllers/-I"
+    NO_INITIAL_CONTROLLERS = "--no-initial-controllers/-N"
 
 
 # The level 3.5-IV2, from which users for SCRAM are in the log.
@@ -95,14 +95,14 @@ class FormatNode:
 class FormatRequest:
     """The cluster, features and voters to format directories for.
 
-    `voters` belong to `Quorum.INITIAL`; as a text they are `id@host:port:directory`,
+    `voters` belong to `INITIAL_CONTROLLERS`; as a text they are `id@host:port:directory`,
     comma-separated. `features` are texts `feature=level`, `users` those for SCRAM. `now_ms` is
     written into the snapshots, `date` into the comment of meta.properties. `new_id` generates the
     directory ids that are not given.
     """
 
     cluster_id: str
-    quorum: Quorum = Quorum.UNSAID
+    voters_flag: VotersFlag = VotersFlag.UNSAID
     voters: str | tuple[InitialVoter, ...] = ()
     ignore_formatted: bool = False
     release: str | None = None
@@ -164,7 +164,8 @@ def format_directories(
 
 
 def _check_static_voters(node: FormatNode, request: FormatRequest) -> None:
-    if node.has_static_voters and request.quorum in (Quorum.STANDALONE, Quorum.INITIAL):
+    names_voters = (VotersFlag.STANDALONE, VotersFlag.INITIAL_CONTROLLERS)
+    if node.has_static_voters and request.voters_flag in names_voters:
         raise UsageError(
             "You cannot specify controller.quorum.voters and format the node with "
             "--initial-controllers or --standalone. If you want to use dynamic quorum, please "
@@ -174,9 +175,9 @@ def _check_static_voters(node: FormatNode, request: FormatRequest) -> None:
 
 
 def _check_flags(node: FormatNode, request: FormatRequest) -> None:
-    if request.quorum is Quorum.STANDALONE and not node.is_controller:
+    if request.voters_flag is VotersFlag.STANDALONE and not node.is_controller:
         raise UsageError("You can only use --standalone on a controller.")
-    if node.is_controller and node.is_dynamic and request.quorum is Quorum.UNSAID:
+    if node.is_controller and node.is_dynamic and request.voters_flag is VotersFlag.UNSAID:
         raise UsageError(
             "Because controller.quorum.voters is not set on this controller, you must specify "
             "one of the following: --standalone, --initial-controllers, or "
@@ -248,11 +249,11 @@ def _plan(
     voters: tuple[InitialVoter, ...],
     features: Features,
 ) -> _FormatPlan:
-    if request.quorum is Quorum.STANDALONE and node.endpoint is not None:
+    if request.voters_flag is VotersFlag.STANDALONE and node.endpoint is not None:
         voter = InitialVoter(node.node_id, request.new_id(), *node.endpoint)
         kind = "dynamic metadata voter directory"
         return _FormatPlan(voter.directory_id, (voter,), kind, features)
-    if request.quorum is Quorum.INITIAL:
+    if request.voters_flag is VotersFlag.INITIAL_CONTROLLERS:
         for voter in voters:
             if voter.id == node.node_id:
                 kind = "dynamic metadata voter directory"

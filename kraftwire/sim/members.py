@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
 from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
@@ -88,9 +88,10 @@ class Members:
         if not self._is_dynamic:
             return
         is_first = node in self._first and not self._disks[node]
+        later = VotersFlag.NO_INITIAL_CONTROLLERS
         request = FormatRequest(
             cluster_id=_CLUSTER_ID,
-            quorum=Quorum.INITIAL if is_first else Quorum.NONE,
+            voters_flag=VotersFlag.INITIAL_CONTROLLERS if is_first else later,
             voters=tuple(self._initial_voters()) if is_first else (),
             new_id=lambda: self.key(node)[1],
         )

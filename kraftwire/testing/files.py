@@ -88,17 +88,17 @@ class NodeFiles:
         `initial` has the directory ids of the first voters by node id.
         """
         from kraftwire.log.files import LocalFiles
-        from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+        from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
         from kraftwire.wire.json_form import uuid_to_text
 
         data = str(self.data(number))
         shutil.rmtree(data, ignore_errors=True)
-        kind = Quorum.UNSAID
+        kind = VotersFlag.UNSAID
         voters: str | tuple[()] = ()
         if self._is_dynamic and initial is None:
-            kind = Quorum.NONE
+            kind = VotersFlag.NO_INITIAL_CONTROLLERS
         elif self._is_dynamic and initial is not None:
-            kind = Quorum.INITIAL
+            kind = VotersFlag.INITIAL_CONTROLLERS
             voters = ",".join(
                 f"{each}@{HOST}:{self.ports[each][1]}:{uuid_to_text(directory_id)}"
                 for each, directory_id in initial.items()
@@ -112,7 +112,7 @@ class NodeFiles:
             endpoint=(HOST, self.ports[number][1]),
         )
         request = FormatRequest(
-            cluster_id=self.cluster_id, quorum=kind, voters=voters, users=self._scram_users()
+            cluster_id=self.cluster_id, voters_flag=kind, voters=voters, users=self._scram_users()
         )
         list(format_directories(LocalFiles(), node, request))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kraftwire.log.files import Files
-from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
 from kraftwire.log.names import QUORUM_STATE_FILE, join
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
@@ -86,7 +86,7 @@ def make(files: Files, made: Made) -> ControllerNode:
         ),
         FormatRequest(
             cluster_id=made.cluster,
-            quorum=Quorum.UNSAID if made.is_static else Quorum.INITIAL,
+            voters_flag=VotersFlag.UNSAID if made.is_static else VotersFlag.INITIAL_CONTROLLERS,
             voters=() if made.is_static else all_voters,
             new_id=lambda: directory_id(made.id),
         ),

@@ -92,7 +92,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     not or if the run failed, 2 for wrong usage.
     """
     check_installed()
-    from kraftwire.cli.pipeline.progress import Progress
+    from kraftwire.cli.pipeline.progress import PipelineProgress
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import RunOptions, choose_tables, spark_runner
     from kraftwire.spark.run import run as run_pipeline
@@ -117,7 +117,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     with (
         Ending(),
         spark_runner(start, master) as runner,
-        Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
+        PipelineProgress(chosen.folder, is_wanted=not options["quiet"]) as progress,
     ):
         outcome = run_pipeline(
             inputs, chosen, runner, resume=options["resume"], warn=_say, begin=progress.begin
@@ -168,7 +168,7 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     path = options["command_config"]
     security = client_security(path, "pipeline") if path else None
     check_installed()
-    from kraftwire.cli.pipeline.progress import Progress
+    from kraftwire.cli.pipeline.progress import PipelineProgress
     from kraftwire.cli.pipeline.signals import Stop
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import DeferredSpark, Rhythm, RunOptions
@@ -182,7 +182,7 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     start = partial(local_session, _master(options["master"]), properties)
     with (
         DeferredSpark(start) as runner,
-        Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
+        PipelineProgress(chosen.folder, is_wanted=not options["quiet"]) as progress,
         Stop(_say) as stop,
     ):
         rhythm = Rhythm(options["interval"], stop.wait, options["once"])

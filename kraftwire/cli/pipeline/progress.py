@@ -10,7 +10,7 @@ from kraftwire.cli.background import BackgroundDisplay
 _INTERVAL_S = 0.3
 
 
-class Progress(BackgroundDisplay):
+class PipelineProgress(BackgroundDisplay):
     """A context that shows the present phase; tasks leave marks with the bytes they have read."""
 
     def __init__(self, folder: Path, *, is_wanted: bool) -> None:

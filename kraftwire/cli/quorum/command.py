@@ -14,7 +14,7 @@ import click
 from kraftwire.cli.output import put, put_columns
 from kraftwire.cli.quorum.controller import read_controller
 from kraftwire.cli.quorum.options import (
-    Connection,
+    QuorumConnection,
     TerseError,
     connection_options,
     join_options,
@@ -99,14 +99,14 @@ def describe(
         put(*_described(connection, as_json=as_json))
 
 
-def _cluster_id(connection: Connection) -> str:
+def _cluster_id(connection: QuorumConnection) -> str:
     """Return the cluster's id, which the first leader of a new quorum writes after its election."""
     while not (found := connection.admin().describe_cluster().cluster_id) and connection.left_s:
         time.sleep(_LOOK_S)
     return found
 
 
-def _described(connection: Connection, *, as_json: bool) -> list[str]:
+def _described(connection: QuorumConnection, *, as_json: bool) -> list[str]:
     info = connection.admin().describe_quorum()
     cluster_id = _cluster_id(connection)
     if as_json:

@@ -45,7 +45,7 @@ class TerseError(click.ClickException):
 
 
 @dataclass
-class Connection:
+class QuorumConnection:
     """Addresses and time-outs. Units: `timeout_s` is in seconds, for the whole command."""
 
     bootstrap_server: str | None = None
@@ -133,7 +133,7 @@ def connection_options(function: _Function) -> _Function:
     return function
 
 
-def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
+def join_options(before: dict[str, Any], after: dict[str, Any]) -> QuorumConnection:
     """Combine the connection options before and after a subcommand's name.
 
     Raises: TerseError unless exactly one kind of address is given; UsageError for an unusable
@@ -157,7 +157,7 @@ def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
     if timeout_s is None:
         has_key = _TIMEOUT_KEY in config
         timeout_s = _milliseconds(config, _TIMEOUT_KEY) / 1000 if has_key else TIMEOUT_S
-    return Connection(server, controller, config, path, timeout_s, security)
+    return QuorumConnection(server, controller, config, path, timeout_s, security)
 
 
 def read_config(path: str) -> dict[str, str]:

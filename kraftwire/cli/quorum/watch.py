@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kraftwire.cli.output import put
-from kraftwire.cli.quorum.options import Connection
+from kraftwire.cli.quorum.options import QuorumConnection
 from kraftwire.cli.quorum.output import replicas_with_status
 from kraftwire.client import Admin, LogInfo, QuorumInfo, ReplicaInfo
 from kraftwire.client.cluster import error_detail
@@ -126,7 +126,7 @@ class Sample:
     problem: str = ""
 
 
-def watch_quorum(connection: Connection, interval_s: float, count: int | None) -> None:
+def watch_quorum(connection: QuorumConnection, interval_s: float, count: int | None) -> None:
     """Sample the quorum and show it, until Ctrl-C or `count` times."""
     admin = connection.admin(timeout_s=max(_SAMPLE_SECONDS_MIN, interval_s))
     has_log = connection.bootstrap_controller is not None

@@ -17,7 +17,7 @@ from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One difference between a version and the one before it.
 
     `kind` is added, removed, tagged, untagged, tag, nullable, not nullable, flexible.
@@ -29,36 +29,36 @@ class Change:
     facts: FieldFacts | None = None
 
 
-def changes_between(facts: MessageFacts, old: int, new: int) -> list[Change]:
+def changes_between(facts: MessageFacts, old: int, new: int) -> list[SchemaChange]:
     """Return the changes of a newer version; empty if the layout of the bytes is the same."""
     changes = []
     if new in facts.flexible and old not in facts.flexible:
         words = "becomes flexible: compact lengths, tagged fields at the end of every struct"
-        changes.append(Change("flexible", "", words))
+        changes.append(SchemaChange("flexible", "", words))
     return changes + list(_struct_changes(facts.root, old, new, ""))
 
 
-def _struct_changes(struct: StructFacts, old: int, new: int, path: str) -> Iterator[Change]:
+def _struct_changes(struct: StructFacts, old: int, new: int, path: str) -> Iterator[SchemaChange]:
     for each in struct.fields:
         here = path + field_name(each)
         was, is_now = old in each.versions, new in each.versions
         if is_now and not was:
-            yield Change("added", here, f"adds {here} ({_described(each, new)})", each)
+            yield SchemaChange("added", here, f"adds {here} ({_described(each, new)})", each)
         elif was and not is_now:
-            yield Change("removed", here, f"removes {here} ({type_words(each)})", each)
+            yield SchemaChange("removed", here, f"removes {here} ({type_words(each)})", each)
         elif was:
             yield from _field_changes(each, old, new, here)
 
 
-def _field_changes(each: FieldFacts, old: int, new: int, here: str) -> Iterator[Change]:
+def _field_changes(each: FieldFacts, old: int, new: int, here: str) -> Iterator[SchemaChange]:
     if new in each.tagged and old not in each.tagged:
-        yield Change("tagged", here, f"{here} becomes a tagged field, tag {each.tag}", each)
+        yield SchemaChange("tagged", here, f"{here} becomes a tagged field, tag {each.tag}", each)
     if old in each.tagged and new not in each.tagged:
-        yield Change("untagged", here, f"{here} is no longer a tagged field", each)
+        yield SchemaChange("untagged", here, f"{here} is no longer a tagged field", each)
     if new in each.nullable and old not in each.nullable:
-        yield Change("nullable", here, f"{here} may be null", each)
+        yield SchemaChange("nullable", here, f"{here} may be null", each)
     if old in each.nullable and new not in each.nullable:
-        yield Change("not nullable", here, f"{here} may not be null any more", each)
+        yield SchemaChange("not nullable", here, f"{here} may not be null any more", each)
     if each.struct:
         dot = "[]." if each.is_array else "."
         yield from _struct_changes(each.struct, old, new, here + dot)
@@ -81,7 +81,7 @@ def _described(each: FieldFacts, version: int) -> str:
     return "; ".join(parts)
 
 
-def history(facts: MessageFacts, low: int, high: int) -> Iterator[tuple[int, list[Change]]]:
+def history(facts: MessageFacts, low: int, high: int) -> Iterator[tuple[int, list[SchemaChange]]]:
     """Return every version above `low` up to `high`, with its changes from the one before it."""
     for version in range(low + 1, high + 1):
         yield version, changes_between(facts, version - 1, version)
@@ -118,7 +118,7 @@ def changes_json(facts: MessageFacts, low: int, high: int) -> dict[str, Any]:
     }
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: SchemaChange) -> dict[str, Any]:
     result = {"kind": change.kind, "path": json_path(change.path) or None, "words": change.words}
     if change.facts:
         result |= {"type": change.facts.type_text, "about": change.facts.about}

@@ -31,7 +31,7 @@ _LEGEND = {
 
 
 @dataclass(slots=True)
-class Part:
+class LayoutPart:
     """A field of a layout, or the section of tagged fields at the end of a struct.
 
     Units: offset in bytes from the start of the message or, where `is_relative`, of the array
@@ -49,10 +49,10 @@ class Part:
     facts: FieldFacts | None = None
     tag: int | None = None
     is_nullable: bool = False
-    children: list[Part] = field(default_factory=list)
+    children: list[LayoutPart] = field(default_factory=list)
 
 
-def layout(facts: MessageFacts, version: int) -> list[Part]:
+def layout(facts: MessageFacts, version: int) -> list[LayoutPart]:
     """Return the parts of a message in wire order."""
     return _Walk(facts, version).struct(facts.root, "", 0, is_relative=False)
 
@@ -64,8 +64,8 @@ class _Walk:
 
     def struct(
         self, facts: StructFacts, path: str, offset: int | None, *, is_relative: bool
-    ) -> list[Part]:
-        parts: list[Part] = []
+    ) -> list[LayoutPart]:
+        parts: list[LayoutPart] = []
         tagged: list[FieldFacts] = []
         for each in facts.fields:
             if self.version in each.tagged:
@@ -74,21 +74,23 @@ class _Walk:
                 parts.append(self.part(each, path, offset, is_relative=is_relative))
                 offset = _end_of(parts[-1])
         if self.is_flexible:
-            section = Part(path, "tagged fields", "", "tagged fields", 1, offset=offset)
+            section = LayoutPart(path, "tagged fields", "", "tagged fields", 1, offset=offset)
             section.is_relative = is_relative
             section.children = [self.tagged(each, path) for each in sorted(tagged, key=_tag)]
             parts.append(section)
         return parts
 
-    def tagged(self, each: FieldFacts, path: str) -> Part:
+    def tagged(self, each: FieldFacts, path: str) -> LayoutPart:
         part = self.part(each, path, None, is_relative=True)
         part.tag = each.tag
         return part
 
-    def part(self, each: FieldFacts, path: str, offset: int | None, *, is_relative: bool) -> Part:
+    def part(
+        self, each: FieldFacts, path: str, offset: int | None, *, is_relative: bool
+    ) -> LayoutPart:
         name = field_name(each)
         here = f"{path}.{name}" if path else name
-        part = Part(
+        part = LayoutPart(
             here, name, each.type_text, self.wire(each), self.size(each),
             offset=offset, is_relative=is_relative, facts=each,
             is_nullable=self.version in each.nullable,
@@ -129,7 +131,7 @@ def _tag(each: FieldFacts) -> int:
     return each.tag
 
 
-def _end_of(part: Part) -> int | None:
+def _end_of(part: LayoutPart) -> int | None:
     return part.offset + part.size if part.is_fixed and part.offset is not None else None
 
 
@@ -151,12 +153,12 @@ def layout_text(facts: MessageFacts, version: int) -> list[str]:
     return lines
 
 
-def _at_least(parts: list[Part], size: int) -> str:
+def _at_least(parts: list[LayoutPart], size: int) -> str:
     is_fixed = all(part.is_fixed for part in parts)
     return f"{size} bytes" if is_fixed else f"at least {size} bytes"
 
 
-def _rows(parts: list[Part], depth: int) -> Iterator[tuple[str, ...]]:
+def _rows(parts: list[LayoutPart], depth: int) -> Iterator[tuple[str, ...]]:
     for part in parts:
         offset = ""
         if part.offset is not None:
@@ -167,7 +169,7 @@ def _rows(parts: list[Part], depth: int) -> Iterator[tuple[str, ...]]:
         yield from _rows(part.children, depth + 1)
 
 
-def _about(part: Part) -> str:
+def _about(part: LayoutPart) -> str:
     if part.facts is None:
         return ""
     if part.tag is None:
@@ -176,7 +178,7 @@ def _about(part: Part) -> str:
     return f"{part.facts.about} ({default})" if part.facts.about else default
 
 
-def _legend(parts: list[Part]) -> list[str]:
+def _legend(parts: list[LayoutPart]) -> list[str]:
     used = set(_forms(parts))
     if not used:
         return []
@@ -188,7 +190,7 @@ def _legend(parts: list[Part]) -> list[str]:
     return lines
 
 
-def _forms(parts: list[Part]) -> Iterator[str]:
+def _forms(parts: list[LayoutPart]) -> Iterator[str]:
     for part in parts:
         if part.facts is None:
             yield "tagged"
@@ -215,7 +217,7 @@ def layout_json(facts: MessageFacts, version: int) -> dict[str, Any]:
     }
 
 
-def _part_json(part: Part) -> dict[str, Any]:
+def _part_json(part: LayoutPart) -> dict[str, Any]:
     own = part.facts
     result: dict[str, Any] = {
         "path": json_path(part.path if own else f"{part.path}.tagged fields".lstrip(".")),

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.log.features import parse_features
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
 from kraftwire.log.uuids import random_uuid
 from kraftwire.properties_file import escape_property
 from kraftwire.small_files import check_own
@@ -234,7 +234,7 @@ class ClusterFiles:
             )
             request = FormatRequest(
                 cluster_id=self.cluster_id,
-                quorum=Quorum.INITIAL if is_controller else Quorum.UNSAID,
+                voters_flag=VotersFlag.INITIAL_CONTROLLERS if is_controller else VotersFlag.UNSAID,
                 voters=voters if is_controller else (),
                 release=_known_release(self.jars),
             )

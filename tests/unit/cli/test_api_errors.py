@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kraftwire.cli.api_errors import api_error_text
-from kraftwire.cli.quorum.options import Connection
+from kraftwire.cli.quorum.options import QuorumConnection
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -61,10 +61,10 @@ def test_a_retry_is_reported_to_a_program_after_a_while(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A silent minute looks like a hang; an immediate message would be noise in a log."""
-    soon = Connection(bootstrap_server="a:1")
+    soon = QuorumConnection(bootstrap_server="a:1")
     soon._say_retry()("a:1: Connection refused")
     assert capsys.readouterr().err == ""
-    late = Connection(bootstrap_server="a:1", _started=time.monotonic() - 6)
+    late = QuorumConnection(bootstrap_server="a:1", _started=time.monotonic() - 6)
     tell = late._say_retry()
     for _ in range(3):
         tell("a:1: Connection refused")

@@ -12,7 +12,7 @@ import pytest
 from kraftwire import messages
 from kraftwire.cli.main import main
 from kraftwire.cli.schema.changes import changes_between
-from kraftwire.cli.schema.layout import Part, layout
+from kraftwire.cli.schema.layout import LayoutPart, layout
 from kraftwire.cli.tables import show, table
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.wire.reader import Annotation, annotate
@@ -167,7 +167,7 @@ def test_only_a_step_without_changes_keeps_the_layout() -> None:
             assert is_same == (not changes_between(facts, version - 1, version)), (name, version)
 
 
-def _shape(parts: list[Part]) -> list[Any]:
+def _shape(parts: list[LayoutPart]) -> list[Any]:
     return [(part.path, part.wire, part.tag, _shape(part.children)) for part in parts]
 
 
@@ -224,7 +224,7 @@ def test_layouts_agree_with_what_is_read(name: str) -> None:
         _compare(layout(facts, vector.version), tree, tree.start, tree.start)
 
 
-def _compare(parts: list[Part], node: Annotation, message: int, element: int) -> None:
+def _compare(parts: list[LayoutPart], node: Annotation, message: int, element: int) -> None:
     by_name = {child.name: child for child in node.children}
     for part in parts:
         if part.facts is None:

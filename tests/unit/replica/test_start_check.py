@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.errors import KraftwireError
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
+from kraftwire.log.format import FormatNode, FormatRequest, VotersFlag, format_directories
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.trial import TrialFiles
 from kraftwire.replica.start_check import check_start, is_in_use
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         has_static_voters=False, endpoint=("127.0.0.1", 9093),
     )  # fmt: skip
     list(format_directories(LocalFiles(), node, FormatRequest(
-        cluster_id=_CLUSTER, quorum=Quorum.STANDALONE
+        cluster_id=_CLUSTER, voters_flag=VotersFlag.STANDALONE
     )))  # fmt: skip
     storage = Storage.open(_directories(made), LocalFiles())
     state = QuorumStateFile(LocalFiles(), str(made / _PARTITION / "quorum-state"))
