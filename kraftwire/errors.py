@@ -19,6 +19,9 @@ __all__ = [
     "check",
 ]
 
+# What a bug raises: it ends the request that met it, never the node.
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
 
 class KraftwireError(Exception):
     """Base of every error that this package raises on purpose; picklable."""

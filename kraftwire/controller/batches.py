@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.step import StepResult, VersionedRecord
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import FAULTS, ApiError, WireError
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
@@ -25,7 +25,7 @@ from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
 # Receives the cluster at the time when the step runs, not when it was queued, and the next offset.
-ControllerStep = Callable[[Cluster, int], StepResult | Pieces[StepResult]]
+DecideStep = Callable[[Cluster, int], StepResult | Pieces[StepResult]]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -36,29 +36,29 @@ _OF_BROKERS = (BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterB
 class QueuedStep(NamedTuple):
     """A step that waits to be decided.
 
-    Steps with a common element of `touches` are decided in separate batches; a step without any
-    has a batch of its own. It has waited since `queued_ms`, and is refused after `deadline_ms`.
+    Steps with a common element of `conflict_keys` are decided in separate batches; a step without
+    any has a batch of its own. It has waited since `queued_ms`, is refused after `deadline_ms`, and
+    if it would write more than `records_max` records.
     """
 
-    decide: ControllerStep
-    touches: frozenset[Hashable]
+    decide: DecideStep
+    conflict_keys: frozenset[Hashable]
     deadline_ms: int | None
     answer: Callable[[Message | ApiError], None]
     queued_ms: int = 0
+    records_max: int | None = None
 
 
-def take(queue: dict[K, QueuedStep], order: Iterable[K]) -> dict[K, QueuedStep]:
-    """Remove the steps of the next batch from the queue: the first ones, none of which touch what
-    another one does.
-    """
+def next_steps(queue: dict[K, QueuedStep], order: Iterable[K]) -> dict[K, QueuedStep]:
+    """Remove the steps of the next batch from the queue: the first ones without a conflict."""
     chosen: dict[K, QueuedStep] = {}
-    touched: set[Hashable] = set()
+    taken: set[Hashable] = set()
     for key in order:
-        touches = queue[key].touches
-        if not chosen or (touches and touched.isdisjoint(touches)):
+        conflict_keys = queue[key].conflict_keys
+        if not chosen or (conflict_keys and taken.isdisjoint(conflict_keys)):
             chosen[key] = queue.pop(key)
-            touched |= touches
-        if not touched:
+            taken |= conflict_keys
+        if not taken:
             break
     return chosen
 
@@ -68,27 +68,26 @@ class Batch(Generic[K]):
     """Steps that were decided together. Order: write `values` at `base_offset`, and once they are
     committed, `answer`.
 
-    `again` are steps that have to be decided once more, after this batch.
+    `again` are steps that have to be decided once more, after this batch. A bug in a decision,
+    which has changed nothing, ends its request alone if there is an `on_fault` (C-ERR-2).
     """
 
     base_offset: int
     values: list[bytes] = field(default_factory=list)
     decided: dict[K, tuple[QueuedStep, StepResult]] = field(default_factory=dict)
     again: dict[K, QueuedStep] = field(default_factory=dict)
-    _moves: bool = False
-    _changes: bool = False
+    on_fault: Callable[[Exception], None] | None = None
+    _changes_partitions: bool = False
+    _changes_brokers: bool = False
 
-    def decide(
-        self, key: K, step: QueuedStep, cluster: Cluster, now_ms: int
-    ) -> Pieces[None]:
+    def add(self, key: K, step: QueuedStep, cluster: Cluster, now_ms: int) -> Pieces[None]:
         """Decide on a step; answer it at once if it is refused."""
         if step.deadline_ms is not None and now_ms >= step.deadline_ms:
             text = "the controller did not come to this request in time"
             step.answer(ApiError(ErrorCode.REQUEST_TIMED_OUT, text))
             return
         try:
-            made = step.decide(cluster, self.base_offset + len(self.values))
-            result = yield from finished(made)
+            result = yield from self._decided(step, cluster)
             values = yield from _encoded(result.records)
         except WireError as error:
             step.answer(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
@@ -102,6 +101,22 @@ class Batch(Generic[K]):
         self.values += values
         self.decided[key] = step, result
 
+    def _decided(self, step: QueuedStep, cluster: Cluster) -> Pieces[StepResult]:
+        """Return the result of a step. Raises: ApiError, WireError."""
+        try:
+            made = step.decide(cluster, self.base_offset + len(self.values))
+            result = yield from finished(made)
+        except FAULTS as fault:
+            if self.on_fault is None:
+                raise
+            self.on_fault(fault)
+            text = "the controller failed to decide on this"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from fault
+        if step.records_max is not None and len(result.records) > step.records_max:
+            text = f"{len(result.records)} records in one request, more than {step.records_max}"
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+        return result
+
     def _conflicts(self, records: Sequence[VersionedRecord]) -> bool:
         """Return whether records were decided on a state that others of the batch change.
 
@@ -109,12 +124,13 @@ class Batch(Generic[K]):
         given what lacks a leader. So a step that changes partitions shares its batch with none
         that changes brokers or partitions.
         """
-        moves = any(isinstance(record, PartitionChangeRecord) for record, _ in records)
-        changes = moves or any(isinstance(record, _OF_BROKERS) for record, _ in records)
-        if (changes and self._moves) or (moves and self._changes):
+        partitions = any(isinstance(record, PartitionChangeRecord) for record, _ in records)
+        brokers = any(isinstance(record, _OF_BROKERS) for record, _ in records)
+        after_partitions = self._changes_partitions and (partitions or brokers)
+        if after_partitions or (self._changes_brokers and partitions):
             return True
-        self._moves |= moves
-        self._changes |= changes
+        self._changes_partitions |= partitions
+        self._changes_brokers |= brokers
         return False
 
     def refuse(self, error: ApiError) -> None:
@@ -125,20 +141,24 @@ class Batch(Generic[K]):
     def answer(self) -> None:
         """Answer all steps. Order: their records are committed and in the image."""
         for step, result in self.decided.values():
-            if result.applied is not None:
-                result.applied()
+            if result.on_committed is not None:
+                result.on_committed()
             if result.response is not None:
                 step.answer(result.response)
 
 
 @Divided
-def decide(
-    chosen: Mapping[K, QueuedStep], cluster: Cluster, base_offset: int, now_ms: int
+def decide_batch(
+    chosen: Mapping[K, QueuedStep],
+    cluster: Cluster,
+    base_offset: int,
+    now_ms: int,
+    on_fault: Callable[[Exception], None] | None = None,
 ) -> Pieces[Batch[K]]:
     """Decide on steps together; their records begin at `base_offset`."""
-    batch: Batch[K] = Batch(base_offset)
+    batch: Batch[K] = Batch(base_offset, on_fault=on_fault)
     for key, step in chosen.items():
-        yield from batch.decide(key, step, cluster, now_ms)
+        yield from batch.add(key, step, cluster, now_ms)
     return batch
 
 

@@ -193,7 +193,7 @@ def heartbeat(
     is_fenced = wanted in (_State.FENCED, _State.SHUTDOWN_NOW)
     last_offset = next_offset + len(records) - 1
 
-    def applied() -> None:
+    def commit() -> None:
         sessions.offsets[broker.id] = request.current_metadata_offset
         if is_fenced:
             sessions.shutdown_offsets.pop(broker.id, None)
@@ -208,7 +208,7 @@ def heartbeat(
         is_fenced=is_fenced,
         should_shut_down=wanted is _State.SHUTDOWN_NOW,
     )
-    return StepResult(response, records, applied)
+    return StepResult(response, records, commit)
 
 
 def hear(
@@ -334,12 +334,12 @@ def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> Pieces[StepResu
             cluster, broker, _State.UNFENCED, _State.FENCED
         )
 
-    def applied() -> None:
+    def commit() -> None:
         for broker in found:
             sessions.end(broker)
             sessions.forget_shutdown(broker.id)
 
-    return StepResult(None, records, applied)
+    return StepResult(None, records, commit)
 
 
 @Divided

@@ -78,7 +78,7 @@ class MutationQuotas:
 
 
 class Charge:
-    """Takes tokens for one request.
+    """Takes tokens for one request (C-QUO-1).
 
     Order: call it for each topic, then `commit` once, if the request counts.
     A strict request is refused while the bucket is overdrawn; any other only learns in
@@ -118,6 +118,10 @@ class Charge:
         whatever its rate is then."""
         if self._bucket is not None and self._is_asked:
             self._quotas.keep(self._owner, self._bucket)
+
+
+# Charges nothing: there is no quota.
+FREE = Charge(MutationQuotas(), ("", ""), None, is_strict=False)
 
 
 def _quota(image: MetadataImage, user: str, client_id: str) -> tuple[_Owner, float] | None:

@@ -20,12 +20,12 @@ VersionedRecord = tuple[Message, int]
 class StepResult:
     """What to write and to answer.
 
-    `applied` is called once the records are committed, before the answer goes out.
+    `on_committed` is called once the records are committed, before the answer goes out.
     """
 
     response: Message | None = None
     records: Sequence[VersionedRecord] = ()
-    applied: Callable[[], None] | None = None
+    on_committed: Callable[[], None] | None = None
 
 
 def config_record(kind: int, name: str, key: str, value: str | None) -> VersionedRecord:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
+from kraftwire.controller.mutation_quotas import FREE, Charge
 from kraftwire.controller.placement import has_uncordoned_directories, place
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
@@ -58,12 +59,6 @@ _PIECE_PARTITIONS = 100
 _NAMED_TWICE = "the request names this topic more than once"
 
 NewId = Callable[[], bytes]
-# Takes so many partitions from a quota. Raises: ApiError if there is none left (C-QUO-1).
-Charge = Callable[[int], None]
-
-
-def _free(_: int) -> None:
-    """Take nothing: there is no quota."""
 
 
 @Divided
@@ -73,7 +68,7 @@ def create_topics(
     *,
     random: Random,
     new_id: NewId,
-    charge: Charge = _free,
+    charge: Charge = FREE,
 ) -> Pieces[StepResult]:
     """Create topics. `new_id` makes the ids. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
@@ -94,7 +89,9 @@ def create_topics(
     twice = ApiError(ErrorCode.INVALID_REQUEST, _NAMED_TWICE)
     results += [_refused(name, twice) for name, count in counts.items() if count > 1]
     return StepResult(
-        CreateTopicsResponse(topics=results), [] if request.validate_only else records
+        CreateTopicsResponse(topics=results, throttle_time_ms=charge.throttle_ms),
+        [] if request.validate_only else records,
+        charge.commit,
     )
 
 
@@ -297,7 +294,7 @@ def _new_partitions(
 
 @Divided
 def delete_topics(
-    cluster: Cluster, request: DeleteTopicsRequest, *, charge: Charge = _free
+    cluster: Cluster, request: DeleteTopicsRequest, *, charge: Charge = FREE
 ) -> Pieces[StepResult]:
     """Delete topics by name or by id. What is named twice has one result (C-DEL)."""
     named = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
@@ -339,7 +336,8 @@ def delete_topics(
         results.append(_deleted(found, topic_id, refused))
         if refused is None:
             records.append((RemoveTopicRecord(topic_id=topic_id), 0))
-    return StepResult(DeleteTopicsResponse(responses=results), records)
+    response = DeleteTopicsResponse(responses=results, throttle_time_ms=charge.throttle_ms)
+    return StepResult(response, records, charge.commit)
 
 
 def _deleted(name: str | None, topic_id: bytes, error: ApiError | None) -> DeletableTopicResult:
@@ -355,7 +353,7 @@ def create_partitions(
     request: CreatePartitionsRequest,
     *,
     random: Random,
-    charge: Charge = _free,
+    charge: Charge = FREE,
 ) -> Pieces[StepResult]:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
@@ -387,7 +385,9 @@ def create_partitions(
             result.error_code, result.error_message = error.code, error.detail or None
         results.append(result)
     return StepResult(
-        CreatePartitionsResponse(results=results), [] if request.validate_only else records
+        CreatePartitionsResponse(results=results, throttle_time_ms=charge.throttle_ms),
+        [] if request.validate_only else records,
+        charge.commit,
     )
 
 

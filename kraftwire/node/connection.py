@@ -18,7 +18,7 @@ from functools import partial
 import trio
 
 from kraftwire import messages
-from kraftwire.errors import ApiError, SecurityError, StorageError, WireError
+from kraftwire.errors import FAULTS, ApiError, SecurityError, StorageError, WireError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
@@ -30,7 +30,7 @@ from kraftwire.node.connection_login import ConnectionLogin
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.handlers.api_versions import only_api_versions
-from kraftwire.node.logs import FAULTS, RateLimit, log, log_fault
+from kraftwire.node.logs import RateLimit, log, log_fault
 from kraftwire.node.request_codec import decode_body, encode, encode_in_turn
 from kraftwire.node.request_frames import RequestFrames
 from kraftwire.protocol.api_keys import ApiKey

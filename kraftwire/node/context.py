@@ -11,7 +11,7 @@ from typing import Protocol
 
 import trio
 
-from kraftwire.controller.batches import ControllerStep
+from kraftwire.controller.batches import DecideStep
 from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -85,17 +85,19 @@ class ActiveController(Protocol):
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         """Handle a broker's heartbeat."""
 
-    async def decide(
+    async def submit(
         self,
-        decide: ControllerStep,
-        *touches: Hashable,
+        decide: DecideStep,
+        *conflict_keys: Hashable,
         timeout_ms: int | None = None,
+        records_max: int | None = None,
     ) -> Message:
-        """Decide on a change of the cluster when its turn comes.
+        """Change the cluster, as `decide` does once its turn comes; returns the answer.
 
-        `decide` gets the cluster and the offset of the next record. Changes that `touches` the
-        same, or nothing that is named, are decided one after the other. Raises: ApiError, those of
-        `decide` too; REQUEST_TIMED_OUT if its turn does not come in time.
+        `decide` gets the cluster and the offset of the next record. Changes with a common conflict
+        key, or without any, are decided one after the other. Raises: ApiError, those of `decide`
+        too; REQUEST_TIMED_OUT if its turn does not come in time, POLICY_VIOLATION for more than
+        `records_max` records.
         """
 
     async def update_features(

@@ -21,14 +21,14 @@ import trio
 
 from kraftwire.controller import batches, brokers, controllers
 from kraftwire.controller.activation import activate
-from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
+from kraftwire.controller.batches import DecideStep, QueuedStep, encoded
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.features import feature_records
 from kraftwire.controller.image import CLUSTER_ID_CONFIG, DECOY_SECRET_CONFIG, MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord
-from kraftwire.errors import ApiError, StorageError
+from kraftwire.errors import FAULTS, ApiError, StorageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -44,12 +44,11 @@ from kraftwire.node.controller_metrics import (
     image_samples,
     leader_samples,
 )
-from kraftwire.node.logs import FAULTS, log, log_fault
+from kraftwire.node.logs import log, log_fault
 from kraftwire.node.metrics import Sample
 from kraftwire.node.tasks import Task, tasks_of
 from kraftwire.node.turns import in_turns
 from kraftwire.node.waiting import Future
-from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
@@ -198,14 +197,14 @@ class Controller:
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
         """Register a controller. Raises: ApiError NOT_CONTROLLER, like all methods below."""
-        return await self.decide(
+        return await self.submit(
             lambda cluster, _: controllers.register_controller(cluster.image, request),
             ("controller", request.controller_id),
         )
 
     async def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Message:
         quorum = self._quorum
-        return await self.decide(
+        return await self.submit(
             lambda cluster, next_offset: brokers.register_broker.in_pieces(
                 cluster,
                 self._sessions,
@@ -223,7 +222,7 @@ class Controller:
         now_ms = self._quorum.now_ms
         self._heartbeats[id(request)] = request
         try:
-            return await self.decide(
+            return await self.submit(
                 lambda cluster, next_offset: brokers.heartbeat.in_pieces(
                     cluster, self._sessions, request, next_offset=next_offset, now_ms=now_ms()
                 ),
@@ -245,7 +244,7 @@ class Controller:
             check(cluster.image)
             return StepResult(UpdateFeaturesResponse(), feature_records(cluster, updates))
 
-        await self.decide(decide)
+        await self.submit(decide)
 
     async def run(self) -> None:
         """Write pending changes, one after the other, while the node runs."""
@@ -272,8 +271,12 @@ class Controller:
                     self._quorum.resign(epoch)
                     self._epoch = None
 
-    async def decide(
-        self, decide: ControllerStep, *touches: Hashable, timeout_ms: int | None = None
+    async def submit(
+        self,
+        decide: DecideStep,
+        *conflict_keys: Hashable,
+        timeout_ms: int | None = None,
+        records_max: int | None = None,
     ) -> Message:
         """Queue a step and wait for its answer; see `QueuedStep`.
 
@@ -289,26 +292,14 @@ class Controller:
         key = CONNECTION.get(), self._arrivals
         now_ms = self._quorum.now_ms()
         deadline = None if timeout_ms is None else now_ms + timeout_ms
-        guarded = self._guarded(decide)
-        self._queue[key] = QueuedStep(guarded, frozenset(touches), deadline, future.set, now_ms)
+        self._queue[key] = QueuedStep(
+            decide, frozenset(conflict_keys), deadline, future.set, now_ms, records_max
+        )
         self._notify()
         answer = await future.wait()
         if isinstance(answer, ApiError):
             raise answer
         return answer
-
-    def _guarded(self, decide: ControllerStep) -> ControllerStep:
-        """Let a bug in a decision, which has changed nothing, end its request only (C-ERR-2)."""
-
-        def guarded(cluster: Cluster, next_offset: int) -> Pieces[StepResult]:
-            try:
-                return (yield from batches.finished(decide(cluster, next_offset)))
-            except FAULTS as fault:
-                self._fail("decision-failed", fault)
-                text = "the controller failed to decide on this"
-                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from fault
-
-        return guarded
 
     def _fail(self, event: str, fault: BaseException) -> None:
         self._metrics.faults += 1
@@ -382,8 +373,8 @@ class Controller:
             ]
             log("info", "brokers-fenced", brokers=fenced)
             await self._write(epoch, encoded(result.records))
-        if result.applied is not None:
-            result.applied()
+        if result.on_committed is not None:
+            result.on_committed()
 
     async def _activate(self, epoch: int) -> None:
         """Write the records that must come before anything else in this epoch."""
@@ -403,12 +394,13 @@ class Controller:
     async def _serve(self, epoch: int) -> None:
         """Decide on the steps that are next, write their records as one batch, answer them."""
         quorum = self._quorum
-        chosen = batches.take(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
+        chosen = batches.next_steps(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
         now_ms = quorum.now_ms()
         self._metrics.begun(chosen.values(), now_ms)
         base_offset = quorum.raft.end_offset
-        deciding = batches.decide.in_pieces(chosen, self._cluster, base_offset, now_ms)
-
+        deciding = batches.decide_batch.in_pieces(
+            chosen, self._cluster, base_offset, now_ms, partial(self._fail, "decision-failed")
+        )
         try:
             batch: batches.Batch[tuple[int, int]] = await in_turns(
                 deciding, partial(self._check_epoch, epoch)

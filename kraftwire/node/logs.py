@@ -40,10 +40,6 @@ def log(level: str, event: str, **fields: object) -> None:
         LOGGER.log(number, "%s", event, extra={"fields": fields})
 
 
-# The exceptions of a bug in what answers a request. They end the request, never the node.
-FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-
-
 def log_fault(event: str, fault: BaseException, **fields: object) -> None:
     """Write a line about a bug: the exception, and the line of code that raised it."""
     trace = fault.__traceback__

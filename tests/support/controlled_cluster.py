@@ -66,8 +66,8 @@ class ControlledCluster:
         """Apply a decision; returns its answer."""
         result = decision if isinstance(decision, StepResult) else whole(decision)
         self.replay(result.records)
-        if result.applied is not None:
-            result.applied()
+        if result.on_committed is not None:
+            result.on_committed()
         return result.response
 
     def register(self, broker_id: int, rack: str | None = None) -> None:

@@ -16,26 +16,24 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.controller.acls import create_acls, delete_acls
-from kraftwire.controller.batches import finished
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
 from kraftwire.controller.directories import assign_replicas
 from kraftwire.controller.elections import elect_leaders
 from kraftwire.controller.isr import alter_partition
+from kraftwire.controller.mutation_quotas import Charge
 from kraftwire.controller.producer_ids import allocate_producer_ids
 from kraftwire.controller.quotas import alter_quotas
 from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
 from kraftwire.controller.scram import alter_credentials
 from kraftwire.controller.step import RECORDS_MAX, StepResult
 from kraftwire.controller.tokens import create_token, expire_token, renew_token
-from kraftwire.controller.topics import (
-    Charge,
-    create_partitions,
-    create_topics,
-    delete_topics,
-)
+from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
 from kraftwire.errors import ApiError
 from kraftwire.log.uuids import random_uuid
+from kraftwire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.unsupported import ErrorOfNode, any_node, authorizer_error
 from kraftwire.pieces import Pieces
@@ -52,25 +50,27 @@ _random = Random()
 # The first version of DeleteTopics whose senders know that error.
 _WITH_DELETION_DISABLED = 3
 
-_Decide = Callable[[Cluster, Any, Request], StepResult | Pieces[StepResult]]
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """How an API is decided on.
 
-    `decide` gets the cluster, the message, and the request that it came in. `elements` maps a path
-    of arrays in the request to one in the response, for an error of the whole request; None if
-    they are those of the rule of its rights. `has_timeout` is whether the request says how long its
-    sender waits. `is_bounded` is whether it may write RECORDS_MAX records only; a broker that leads
-    more partitions may report on all. `node_error` is checked first.
+    `decision` gets the cluster, the message, and what `arguments` finds in the request around it.
+    `elements` maps a path of arrays in the request to one in the response, for an error of the
+    whole request; None if they are those of the rule of its rights. `has_timeout` is whether the
+    request says how long its sender waits. `is_bounded` is whether it may write RECORDS_MAX records
+    only; a broker that leads more partitions may report on all. `node_error` is checked first.
     """
 
-    decide: _Decide
+    decision: Callable[..., StepResult | Pieces[StepResult]]
+    arguments: Callable[[Cluster, Request], Mapping[str, object]] = lambda _, __: {}
     elements: Mapping[str, str] | None = None
     has_timeout: bool = False
     is_bounded: bool = True
     node_error: ErrorOfNode = any_node
+
+    def decide(self, cluster: Cluster, request: Request) -> StepResult | Pieces[StepResult]:
+        """Decide on a request. Raises: ApiError."""
+        return self.decision(cluster, request.message, **self.arguments(cluster, request))
 
 
 def has_interface(name: str) -> bool:
@@ -81,20 +81,55 @@ def has_interface(name: str) -> bool:
         return False
 
 
-def _reassignments(cluster: Cluster, message: Any, _: Request) -> StepResult:
+def _reassignments(cluster: Cluster, message: ListPartitionReassignmentsRequest) -> StepResult:
     return StepResult(list_reassignments(cluster, message))
 
 
-def _for_anybody(decide: Callable[[Cluster, Any], StepResult | Pieces[StepResult]]) -> _Decide:
-    """Let a decision not depend on the request around its message."""
-    return lambda cluster, message, _: decide(cluster, message)
+def _created_topics(cluster: Cluster, request: Request) -> Mapping[str, object]:
+    return {
+        "random": _random,
+        "new_id": random_uuid,
+        "charge": _charge(cluster, request, strict_since=6),
+    }
 
 
-def _of_configs(decide: Callable[..., Pieces[StepResult]]) -> _Decide:
-    """Let a decision know whether a broker has checked its own configuration (C-CFG-6)."""
-    return lambda cluster, message, request: decide(
-        cluster, message, is_forwarded=request.is_forwarded
+def _deleted_topics(cluster: Cluster, request: Request) -> Mapping[str, object]:
+    return {"charge": _charge(cluster, request, strict_since=5)}
+
+
+def _created_partitions(cluster: Cluster, request: Request) -> Mapping[str, object]:
+    return {"random": _random, "charge": _charge(cluster, request, strict_since=3)}
+
+
+def _charge(cluster: Cluster, request: Request, strict_since: int) -> Charge:
+    """Return what counts partitions towards the quota of who sent the request (C-QUO-1)."""
+    return cluster.mutations.charge(
+        cluster.image,
+        (request.principal.name, request.client_id or ""),
+        cluster.epoch_ms,
+        is_strict=request.version >= strict_since,
     )
+
+
+def _version(_: Cluster, request: Request) -> Mapping[str, object]:
+    return {"version": request.version}
+
+
+def _configs(_: Cluster, request: Request) -> Mapping[str, object]:
+    """A broker has checked its own configuration in what it forwards (C-CFG-6)."""
+    return {"is_forwarded": request.is_forwarded}
+
+
+def _created_acls(_: Cluster, __: Request) -> Mapping[str, object]:
+    return {"new_id": random_uuid, "has_interface": has_interface}
+
+
+def _created_token(_: Cluster, request: Request) -> Mapping[str, object]:
+    return {"requester": request.principal, "new_id": lambda: uuid_to_text(random_uuid())}
+
+
+def _token(_: Cluster, request: Request) -> Mapping[str, object]:
+    return {"principal": request.principal}
 
 
 def _token_error(request: Request, context: Context) -> Error:
@@ -118,95 +153,32 @@ def _deletion_error(request: Request, context: Context) -> Error:
     return Error(code, "delete.topic.enable is false on this controller")
 
 
-def _charged(
-    strict_since: int, decide: Callable[[Cluster, Any, Charge], Pieces[StepResult]]
-) -> _Decide:
-    """Let partitions count towards the quota of who sent the request (C-QUO-1)."""
-
-    def decided(cluster: Cluster, message: Any, request: Request) -> Pieces[StepResult]:
-        charge = cluster.mutations.charge(
-            cluster.image,
-            (request.principal.name, request.client_id or ""),
-            cluster.epoch_ms,
-            is_strict=request.version >= strict_since,
-        )
-        result = yield from decide(cluster, message, charge)
-        response: Any = result.response
-        response.throttle_time_ms = charge.throttle_ms
-        result.applied = charge.commit
-        return result
-
-    return decided
-
-
 CHANGES: Mapping[str, Change] = {
-    "CreateTopics": Change(
-        _charged(
-            6,
-            lambda cluster, message, charge: create_topics.in_pieces(
-                cluster, message, random=_random, new_id=random_uuid, charge=charge
-            ),
-        ),
-        has_timeout=True,
-    ),
+    "CreateTopics": Change(create_topics.in_pieces, _created_topics, has_timeout=True),
     "DeleteTopics": Change(
-        _charged(
-            5,
-            lambda cluster, message, charge: delete_topics.in_pieces(
-                cluster, message, charge=charge
-            ),
-        ),
-        has_timeout=True,
-        node_error=_deletion_error,
+        delete_topics.in_pieces, _deleted_topics, has_timeout=True, node_error=_deletion_error
     ),
-    "CreatePartitions": Change(
-        _charged(
-            3,
-            lambda cluster, message, charge: create_partitions.in_pieces(
-                cluster, message, random=_random, charge=charge
-            ),
-        ),
-        has_timeout=True,
-    ),
-    "ElectLeaders": Change(_for_anybody(elect_leaders.in_pieces), has_timeout=True),
-    "AlterPartitionReassignments": Change(
-        _for_anybody(alter_reassignments.in_pieces), has_timeout=True
-    ),
+    "CreatePartitions": Change(create_partitions.in_pieces, _created_partitions, has_timeout=True),
+    "ElectLeaders": Change(elect_leaders.in_pieces, has_timeout=True),
+    "AlterPartitionReassignments": Change(alter_reassignments.in_pieces, has_timeout=True),
     "ListPartitionReassignments": Change(_reassignments),
     "AlterPartition": Change(
-        lambda cluster, message, request: alter_partition.in_pieces(
-            cluster, message, request.version
-        ),
+        alter_partition.in_pieces,
+        _version,
         {"topics.partitions": "topics.partitions"},
         is_bounded=False,
     ),
-    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas.in_pieces), is_bounded=False),
-    "AllocateProducerIds": Change(_for_anybody(allocate_producer_ids)),
-    "AlterConfigs": Change(_of_configs(alter_configs.in_pieces)),
-    "IncrementalAlterConfigs": Change(_of_configs(alter_configs_incrementally.in_pieces)),
-    "CreateAcls": Change(
-        lambda cluster, message, _: create_acls.in_pieces(
-            cluster, message, new_id=random_uuid, has_interface=has_interface
-        ),
-        node_error=authorizer_error,
-    ),
-    "DeleteAcls": Change(_for_anybody(delete_acls.in_pieces), node_error=authorizer_error),
-    "AlterUserScramCredentials": Change(_for_anybody(alter_credentials.in_pieces)),
-    "AlterClientQuotas": Change(_for_anybody(alter_quotas.in_pieces)),
-    "CreateDelegationToken": Change(
-        lambda cluster, message, request: create_token(
-            cluster, message, request.principal, new_id=lambda: uuid_to_text(random_uuid())
-        ),
-        node_error=_token_error,
-    ),
-    "RenewDelegationToken": Change(
-        lambda cluster, message, request: renew_token(cluster, message, request.principal),
-        node_error=_token_error,
-    ),
-    "ExpireDelegationToken": Change(
-        lambda cluster, message, request: expire_token(cluster, message, request.principal),
-        node_error=_token_error,
-    ),
+    "AssignReplicasToDirs": Change(assign_replicas.in_pieces, is_bounded=False),
+    "AllocateProducerIds": Change(allocate_producer_ids),
+    "AlterConfigs": Change(alter_configs.in_pieces, _configs),
+    "IncrementalAlterConfigs": Change(alter_configs_incrementally.in_pieces, _configs),
+    "CreateAcls": Change(create_acls.in_pieces, _created_acls, node_error=authorizer_error),
+    "DeleteAcls": Change(delete_acls.in_pieces, node_error=authorizer_error),
+    "AlterUserScramCredentials": Change(alter_credentials.in_pieces),
+    "AlterClientQuotas": Change(alter_quotas.in_pieces),
+    "CreateDelegationToken": Change(create_token, _created_token, node_error=_token_error),
+    "RenewDelegationToken": Change(renew_token, _token, node_error=_token_error),
+    "ExpireDelegationToken": Change(expire_token, _token, node_error=_token_error),
 }
 
 
@@ -230,16 +202,11 @@ async def _answer(change: Change, request: Request, context: Context) -> Message
     message: Any = request.message
     if _names_nothing(change, message):
         return messages.response_class(message.API_KEY)()
-    timeout_ms = message.timeout_ms if change.has_timeout else None
-
-    def decide(cluster: Cluster, _: int) -> Pieces[StepResult]:
-        result = yield from finished(change.decide(cluster, message, request))
-        if change.is_bounded and len(result.records) > RECORDS_MAX:
-            text = f"{len(result.records)} records in one request, more than {RECORDS_MAX}"
-            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
-        return result
-
-    return await context.controller.decide(decide, timeout_ms=timeout_ms)
+    return await context.controller.submit(
+        lambda cluster, _: change.decide(cluster, request),
+        timeout_ms=message.timeout_ms if change.has_timeout else None,
+        records_max=RECORDS_MAX if change.is_bounded else None,
+    )
 
 
 def _names_nothing(change: Change, message: Message) -> bool:

@@ -23,7 +23,7 @@ async def handle(request: Request, context: Context) -> Message:
     try:
         if is_passed_on(request) and not is_active(context):
             return await context.forward(message, request.version)
-        return await context.controller.decide(
+        return await context.controller.submit(
             lambda cluster, _: unregister_broker.in_pieces(cluster, message),
             ("broker", message.broker_id),
         )

@@ -30,6 +30,6 @@ async def handle(request: Request, context: Context) -> Message:
     try:
         if is_passed_on(request) and not is_active(context):
             return await context.forward(message, request.version)
-        return await context.controller.decide(decide, ("controller", message.controller_id))
+        return await context.controller.submit(decide, ("controller", message.controller_id))
     except ApiError as error:
         return UnregisterControllerResponse(error_code=error.code, error_message=error.detail)

@@ -13,12 +13,12 @@ from random import Random
 from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
 from kraftwire.controller.batches import (
-    ControllerStep,
+    DecideStep,
     QueuedStep,
-    decide,
+    decide_batch,
     encoded,
     finished,
-    take,
+    next_steps,
 )
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
@@ -85,7 +85,7 @@ class ActiveController:
         """What the next decision depends on."""
         return Cluster(self.image, 1)
 
-    def submit(self, decide: ControllerStep) -> Message | ApiError | None:
+    def submit(self, decide: DecideStep) -> Message | ApiError | None:
         """Decide and commit a change; returns its answer, None if the leadership ended before."""
         try:
             result = whole(finished(decide(self.cluster, self.image.next_offset)))
@@ -93,8 +93,8 @@ class ActiveController:
             return error
         if not self._write(result.records):
             return None
-        if result.applied is not None:
-            result.applied()
+        if result.on_committed is not None:
+            result.on_committed()
         return result.response
 
     def submit_together(self, steps: Sequence[QueuedStep]) -> None:
@@ -102,8 +102,8 @@ class ActiveController:
         answered once the leadership has ended."""
         queue = dict(enumerate(steps))
         while queue:
-            chosen = take(queue, list(queue)[:CHANGES_AT_ONCE])
-            batch = decide(chosen, self.cluster, self.image.next_offset, self.now_ms)
+            chosen = next_steps(queue, list(queue)[:CHANGES_AT_ONCE])
+            batch = decide_batch(chosen, self.cluster, self.image.next_offset, self.now_ms)
             queue = batch.again | queue
             decided = [result for _, result in batch.decided.values()]
             if not self._write([record for result in decided for record in result.records]):
@@ -117,8 +117,8 @@ class ActiveController:
             self.checks.expiring(found.records, self.now_ms)
             if not self._write(found.records):
                 continue
-            if found.applied is not None:
-                found.applied()
+            if found.on_committed is not None:
+                found.on_committed()
             if expiry == self.sessions.next_expiry_ms() and not found.records:
                 raise Violation("M7", f"the session that ends at {expiry} ms is never looked at")
         self.checks.expired(self.image, self.now_ms)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from kraftwire.controller import brokers
-from kraftwire.controller.batches import ControllerStep, QueuedStep
+from kraftwire.controller.batches import DecideStep, QueuedStep
 from kraftwire.controller.cluster import UNASSIGNED
 from kraftwire.controller.directories import assign_replicas
 from kraftwire.controller.image.topics import PartitionKey
@@ -191,7 +191,7 @@ class Brokers:
     def _heartbeat(self, broker: Broker, epoch: int) -> Any:
         return self._controller.submit(self._heartbeat_step(broker, epoch))
 
-    def _heartbeat_step(self, broker: Broker, epoch: int) -> ControllerStep:
+    def _heartbeat_step(self, broker: Broker, epoch: int) -> DecideStep:
         controller, random = self._controller, self._random
         lag = random.choice((0, 0, 0, random.randint(1, 20)))
         request = BrokerHeartbeatRequest(

@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M1",
         Edit(
             "kraftwire.controller.batches:Batch._conflicts",
-            "if (changes and self._moves) or (moves and self._changes):",
+            "if after_partitions or (self._changes_brokers and partitions):",
             "if False:",
         ),
         _WORLD,

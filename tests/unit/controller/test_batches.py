@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.controller import brokers
-from kraftwire.controller.batches import QueuedStep, decide, encoded, take
+from kraftwire.controller.batches import QueuedStep, decide_batch, encoded, next_steps
 from kraftwire.controller.sessions import Sessions
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -34,8 +34,8 @@ def _serve(cluster: ControlledCluster, *steps: QueuedStep) -> list[int]:
     """Serve steps until all are done; returns how many each batch had."""
     queue, sizes = dict(enumerate(steps)), []
     while queue:
-        chosen = take(queue, list(queue))
-        batch = decide(chosen, cluster.view, cluster.image.next_offset, 0)
+        chosen = next_steps(queue, list(queue))
+        batch = decide_batch(chosen, cluster.view, cluster.image.next_offset, 0)
         records = [record for _, result in batch.decided.values() for record in result.records]
         assert encoded(records) == batch.values
         cluster.replay(records)

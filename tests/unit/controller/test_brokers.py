@@ -334,8 +334,8 @@ def test_a_process_that_is_stopping_keeps_its_id_until_it_may_go(in_shutdown: bo
     assert error_of(register(image, other, sessions)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     last = heartbeat(image, sessions, epoch=epoch, offset=9, want_shut_down=True)
     image.replay(batch_of(last.records, image.next_offset))
-    assert last.applied is not None
-    last.applied()
+    assert last.on_committed is not None
+    last.on_committed()
     assert not error_of(register(image, other, sessions))
 
 

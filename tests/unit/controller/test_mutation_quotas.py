@@ -157,7 +157,7 @@ def ask(cluster: ControlledCluster, message: Message, version: int) -> tuple[lis
     """Send a request as a client; returns the codes and the time to wait."""
     name = type(message).NAME.removesuffix("Request")
     request = request_of(message, version, to="peer", client_id="c")
-    answer = cluster.do(CHANGES[name].decide(cluster.view, message, request))
+    answer = cluster.do(CHANGES[name].decide(cluster.view, request))
     results = next(
         value
         for name in ("topics", "responses", "results")

@@ -456,7 +456,7 @@ async def test_a_bug_in_a_decision_ends_its_request_only() -> None:
         def broken(*_: object) -> StepResult:
             raise KeyError("a bug")
 
-        code = await refused(lambda: node.controller.decide(broken))
+        code = await refused(lambda: node.controller.submit(broken))
         assert code == ErrorCode.UNKNOWN_SERVER_ERROR
         answer = await node.controller.register_broker(registration(), 4)
         assert isinstance(answer, BrokerRegistrationResponse)
@@ -566,7 +566,7 @@ async def test_a_long_decision_is_made_in_turns_and_ends_with_the_leadership() -
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(turns, "PIECE_SECONDS", 0.0)
             nursery.start_soon(look)
-            assert isinstance(await node.controller.decide(decide), BrokerRegistrationResponse)
+            assert isinstance(await node.controller.submit(decide), BrokerRegistrationResponse)
             assert len(set(rounds)) > 20
             done.clear()
 
@@ -576,7 +576,7 @@ async def test_a_long_decision_is_made_in_turns_and_ends_with_the_leadership() -
                 node.controller.leadership(2, 2, node.raft.end_offset)
 
             nursery.start_soon(lose)
-            assert await refused(lambda: node.controller.decide(decide)) == (
+            assert await refused(lambda: node.controller.submit(decide)) == (
                 ErrorCode.NOT_CONTROLLER
             )
             assert len(done) < 30
