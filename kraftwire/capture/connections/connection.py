@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kraftwire.capture.connections.protocol_detection import ProtocolDetection, Stage, end_name
+from kraftwire.capture.connections.protocol_detection import ProtocolDetection, end_name
+from kraftwire.capture.connections.stage import Stage
 from kraftwire.capture.framing.frames import FrameQueue
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES

@@ -11,7 +11,9 @@ import struct
 from kraftwire import messages
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.proxy_protocol import read_proxy_header
-from kraftwire.capture.connections.tls import Decrypted, Tls, is_tls
+from kraftwire.capture.connections.stage import Stage
+from kraftwire.capture.connections.tls import Tls
+from kraftwire.capture.connections.tls_records import is_tls
 from kraftwire.capture.framing.frames import (
     CaptureFinding,
     Ending,
@@ -313,13 +315,13 @@ class ProtocolDetection:
         client, server = self.sides
         health, keys = self._frame_queue.health, self._frame_queue.keys
         if keys is None or not (client.is_whole and server.is_whole):
-            self.stage = Tls(self.name, client.flow, server.flow, health)
+            self.stage = Tls(self.name, (client.flow, server.flow), health)
         else:
             texts = Flow(health), Flow(health)
             inner = ProtocolDetection(texts, (client.name, server.name), self._frame_queue)
             inner.set_client(texts[0])
-            flows = (client.flow, server.flow), texts
-            self.stage = Decrypted(self.name, flows, health, keys, inner)
+            flows = client.flow, server.flow
+            self.stage = Tls(self.name, flows, health, keys, texts, inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
         self._frame_queue.health.bytes.tls += dropped
         _replay(client)
@@ -478,9 +480,6 @@ def _is_request(data: bytes, header: Header) -> bool | None:
     except WireError:
         return False
     return True
-
-
-Stage = ProtocolDetection | KafkaConnection | Decrypted | Tls | Other
 
 
 def end_name(address: bytes, port: bytes) -> str:
