@@ -32,7 +32,7 @@ from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, Service
 from kraftwire.node.connection_end import ConnectionStats
-from kraftwire.node.context import Context, Interpose
+from kraftwire.node.context import Context, Middleware
 from kraftwire.node.controller_metrics import snapshot_samples
 from kraftwire.node.directories import directories_of
 from kraftwire.node.driver import Driver
@@ -145,7 +145,7 @@ class Node:
 
     With a `state_machine` the log belongs to that state machine alone: there is no controller, and
     nothing else is written. Its state is written to snapshots unless `writes_snapshots` is False.
-    `interpose` stands before the answers to all requests, for tests.
+    `middleware` stands before the answers to all requests, for tests.
     `ready` is set once all listeners accept connections.
     """
 
@@ -156,10 +156,10 @@ class Node:
         files: Files | None = None,
         state_machine: StateMachine | None = None,
         writes_snapshots: bool = True,
-        interpose: Interpose | None = None,
+        middleware: Middleware | None = None,
     ) -> None:
         self.config = config
-        self._interpose = interpose
+        self._middleware = middleware
         self.ready = trio.Event()
         self._parts: Assembly | None = None
         self._machine_number = -1
@@ -253,7 +253,7 @@ class Node:
                 self._make_link,
                 self._link_stats,
                 refusals=self._garbage,
-                interpose=self._interpose,
+                middleware=self._middleware,
             )
             users = users_before_leader(config, storage, len(parts.core.voters))
             guards = guards_of(config, parts.context, stores, users)

@@ -15,7 +15,7 @@ from kraftwire.controller.features import OWN_FEATURES
 from kraftwire.node.authorization import Authorization
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.context import Interpose, Quorum
+from kraftwire.node.context import Middleware, Quorum
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
 from kraftwire.node.link import Link, LinkStats
@@ -57,7 +57,7 @@ def assemble(
     link_stats: LinkStats,
     *,
     refusals: RateLimit | None = None,
-    interpose: Interpose | None = None,
+    middleware: Middleware | None = None,
 ) -> Assembly:
     """Build and wire the parts. Raises: StorageError for bad bootstrap records."""
     node_id = config.node_id
@@ -82,7 +82,7 @@ def assemble(
         driver=driver,
         forwarder=forwarder,
         authorization=_authorization(config, refusals or RateLimit(time.monotonic)),
-        interpose=interpose,
+        middleware=middleware,
     )
     registration = Registration(context, secrets.token_bytes(16))
     return Assembly(core, peers, driver, quorum, controller, context, registration)

@@ -62,7 +62,7 @@ class Request:
 
 # Answers a request; and what stands before it, with the request and what would answer it.
 Answer = Callable[[Request], Awaitable[Message | None]]
-Interpose = Callable[[Request, Answer], Awaitable[Message | None]]
+Middleware = Callable[[Request, Answer], Awaitable[Message | None]]
 
 
 class ActiveController(Protocol):

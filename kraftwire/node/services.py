@@ -13,7 +13,7 @@ from kraftwire.errors import ApiError
 from kraftwire.node import handlers
 from kraftwire.node.authorization import Authorization
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.context import Interpose, Quorum, Request
+from kraftwire.node.context import Middleware, Quorum, Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
 from kraftwire.node.link import Link, LinkDown
@@ -108,11 +108,11 @@ class NodeContext:
         driver: Driver,
         forwarder: Forwarder,
         authorization: Authorization | None = None,
-        interpose: Interpose | None = None,
+        middleware: Middleware | None = None,
     ) -> None:
-        """`interpose` stands before the answers to all requests; for tests."""
+        """`middleware` stands before the answers to all requests; for tests."""
         self.config = config
-        self._interpose = interpose
+        self._middleware = middleware
         self._authorization = authorization
         self.key = quorum.key
         self.raft = quorum.raft
@@ -129,9 +129,9 @@ class NodeContext:
         return self._driver.now_ms()
 
     async def answer(self, request: Request) -> Message | None:
-        if self._interpose is None:
+        if self._middleware is None:
             return await self._answer(request)
-        return await self._interpose(request, self._answer)
+        return await self._middleware(request, self._answer)
 
     async def _answer(self, request: Request) -> Message | None:
         handler = handlers.route(request)

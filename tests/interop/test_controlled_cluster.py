@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def without_rules(cluster: Cluster) -> Iterator[None]:
     """Each test begins without rules."""
     yield
-    cluster.controller._interference.clear()
+    cluster.controller._faults.clear()
 
 
 def ask(cluster: Cluster, message: Message) -> Any:

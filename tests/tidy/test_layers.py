@@ -17,7 +17,7 @@ LAYERS = (
     ("messages",),
     ("protocol", "records"),
     ("security",),
-    ("raft", "log", "controller"),
+    ("raft", "log", "controller", "faults"),
     ("replica", "transport", "capture"),
     ("node", "sim", "decode"),
     ("story", "client"),
@@ -29,7 +29,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Libraries that are slow to import or shape the code around them stay where they belong.
 LIBRARIES = {
-    "trio": {"node", "client", "transport"},
+    "trio": {"node", "client", "transport", "testing"},
     "click": {"cli"},
     "h11": {"node"},
     "construct": {"decode"},

@@ -15,27 +15,19 @@ from typing import Any, Self
 
 from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError, UsageError
+from kraftwire.faults.rules import Fault, FaultRule
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.node.config import load
-from kraftwire.node.context import Interpose
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
-from kraftwire.node.interference import (
-    Interference,
-    Rule,
-    answer_changed,
-    delayed,
-    held,
-    refused,
-    request_changed,
-)
-from kraftwire.node.threaded import ThreadedNodes
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.cluster.cluster import start_all, wait_serving
 from kraftwire.testing.cluster.kafka import kafka_jars
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles
+from kraftwire.testing.fault_injector import FaultInjector, InjectedRule
 from kraftwire.testing.files import node_folder
+from kraftwire.testing.threaded_nodes import ThreadedNodes
 
 _START_S = 120.0
 _WAIT_S = 60.0
@@ -62,9 +54,9 @@ class Controllers:
     def __init__(self, files: ClusterFiles) -> None:
         self.node_ids = tuple(node.id for node in files.of_role("controller"))
         self._broker_ids = tuple(node.id for node in files.of_role("broker"))
-        self._interference = Interference()
+        self._faults = FaultInjector()
         configs = {id: load(str(files.config(id))) for id in self.node_ids}
-        self._nodes = ThreadedNodes(configs, self._interference)
+        self._nodes = ThreadedNodes(configs, self._faults)
 
     def open(self) -> None:
         """Start all controllers, and return once they accept connections."""
@@ -72,12 +64,12 @@ class Controllers:
 
     def close(self) -> None:
         """Remove all rules, and end all controllers."""
-        self._interference.clear()
+        self._faults.clear()
         self._nodes.close()
 
     def refuse(
         self, api: str, error: str, *, broker: int | None = None, times: int | None = None
-    ) -> Rule:
+    ) -> InjectedRule:
         """Answer with an error, without carrying the request out.
 
         Raises: UsageError for a rule about nothing, like all of these.
@@ -85,7 +77,7 @@ class Controllers:
         code = next((each for each in ErrorCode if each.name == error), None)
         if code is None:
             raise UsageError(f"there is no error {error!r}, only such as NOT_CONTROLLER")
-        return self._add(api, refused(code), broker, times)
+        return self._add(api, Fault(error=code), broker, times)
 
     def hold(
         self,
@@ -94,18 +86,19 @@ class Controllers:
         undecided: bool = False,
         broker: int | None = None,
         times: int | None = None,
-    ) -> Rule:
+    ) -> InjectedRule:
         """Carry requests out, but send no answer until the rule is removed.
 
         With `undecided`, they are not carried out until then either.
         """
-        return self._add(api, held(undecided=undecided), broker, times)
+        fault = Fault(holds_request=undecided, holds_response=not undecided)
+        return self._add(api, fault, broker, times)
 
     def delay(
         self, api: str, seconds: float, *, broker: int | None = None, times: int | None = None
-    ) -> Rule:
+    ) -> InjectedRule:
         """Carry requests out, and send each answer so much later."""
-        return self._add(api, delayed(_forward(seconds)), broker, times)
+        return self._add(api, Fault(delay_s=_forward(seconds)), broker, times)
 
     def falsify(
         self,
@@ -114,29 +107,25 @@ class Controllers:
         *,
         broker: int | None = None,
         times: int | None = None,
-    ) -> Rule:
+    ) -> InjectedRule:
         """Pass every answer through a function, which changes the message or returns another.
 
         It runs in the controllers' thread.
         """
-        return self._add(api, answer_changed(change), broker, times)
+        return self._add(api, Fault(change_response=change), broker, times)
 
-    def observe(self, api: str, *, broker: int | None = None) -> Rule:
+    def observe(self, api: str, *, broker: int | None = None) -> InjectedRule:
         """Change nothing, but count requests, to wait for them."""
-        return self._add(api, request_changed(lambda _: None), broker)
+        return self._add(api, Fault(), broker)
 
     def _add(
-        self,
-        api: str,
-        what: Callable[[Rule], Interpose],
-        broker: int | None,
-        times: int | None = None,
-    ) -> Rule:
+        self, api: str, fault: Fault, broker: int | None, times: int | None = None
+    ) -> InjectedRule:
         if times is not None and times < 1:
             raise UsageError(f"a rule is about one or more requests, not {times}")
-        return self._interference.add(_key(api), what, broker=broker, times=times)
+        return self._faults.add(FaultRule(_key(api), fault, broker, times))
 
-    def fence(self, broker: int) -> Rule:
+    def fence(self, broker: int) -> InjectedRule:
         """Fence a broker, and return once it is; it stays fenced until the rule is removed."""
 
         def want_fence(request: BrokerHeartbeatRequest) -> None:
@@ -144,7 +133,7 @@ class Controllers:
 
         if broker not in self._image().brokers:
             _known_broker(broker, self._broker_ids)
-        rule = self._add("BrokerHeartbeat", request_changed(want_fence), broker)
+        rule = self._add("BrokerHeartbeat", Fault(change_request=want_fence), broker)
         self.wait_fenced(broker)
         return rule
 

@@ -140,11 +140,11 @@ _PROGRAM = """
 import sys
 from kraftwire.cli import main
 from kraftwire.node.config import load
-from kraftwire.node.interference import Interference
-from kraftwire.node.threaded import ThreadedNodes
+from kraftwire.testing.fault_injector import FaultInjector
+from kraftwire.testing.threaded_nodes import ThreadedNodes
 path = sys.argv[1]
 assert main.main(["storage", "format", "-t", "9CIbsF9FQuGtwD837BRpPA", "-c", path]) == 0
-nodes = ThreadedNodes({1: load(path)}, Interference())
+nodes = ThreadedNodes({1: load(path)}, FaultInjector())
 nodes.start()
 nodes.close()
 print(*sys.modules)

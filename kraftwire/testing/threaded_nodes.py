@@ -12,8 +12,8 @@ import trio
 from kraftwire.errors import ApiError, KraftwireError
 from kraftwire.node.app import Node, first_error
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.interference import Interference
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.testing.fault_injector import FaultInjector
 
 _Result = TypeVar("_Result")
 
@@ -40,10 +40,10 @@ class ThreadedNodes:
     Order: `start`, then everything else, `close` at the end; all of them in one other thread.
     """
 
-    def __init__(self, configs: Mapping[int, NodeConfig], interference: Interference) -> None:
+    def __init__(self, configs: Mapping[int, NodeConfig], faults: FaultInjector) -> None:
         self.nodes: dict[int, Node] = {}
         self._configs = dict(configs)
-        self._interference = interference
+        self._faults = faults
         self._clock = _MovedClock()
         self._scopes: dict[int, trio.CancelScope] = {}
         self._ended: dict[int, threading.Event] = {}
@@ -72,7 +72,7 @@ class ThreadedNodes:
 
     def start_node(self, id: int) -> None:
         """Start a node on its files, and return once it accepts connections. Raises: as `start`."""
-        node = Node(self._configs[id], interpose=self._interference.answer)
+        node = Node(self._configs[id], middleware=self._faults.middleware)
         self._failure = None
         ended = self._ended[id] = threading.Event()
         ready = threading.Event()
@@ -142,7 +142,7 @@ class ThreadedNodes:
 
     async def _main(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._interference.run_soon = self._run_soon
+        self._faults.run_soon = self._run_soon
         self._over = trio.Event()
         async with trio.open_nursery() as self._nursery:
             self._is_up.set()

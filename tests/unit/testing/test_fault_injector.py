@@ -1,0 +1,95 @@
+"""The middleware that waits as rules say: what is held, delayed and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from kraftwire.faults.rules import Fault, FaultRule
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftwire.node.context import Request
+from kraftwire.protocol.api_keys import ApiKey
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.testing.fault_injector import FaultInjector, InjectedRule
+from kraftwire.wire.message import Message
+from tests.support.autojump import autojump
+
+
+class Served:
+    """A node that is asked for one heartbeat, and the rule for it."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.injector = FaultInjector()
+        self.rule: InjectedRule = self.injector.add(FaultRule(ApiKey.BROKER_HEARTBEAT, fault))
+        self.decisions = 0
+        self.response: Any = None
+
+    async def _answer(self, _: Request) -> Message | None:
+        self.decisions += 1
+        return BrokerHeartbeatResponse()
+
+    async def serve(self) -> None:
+        """Answer the heartbeat."""
+        message = BrokerHeartbeatRequest(broker_id=1)
+        request = Request(message.API_KEY, message.VERSIONS.high, message)
+        self.response = await self.injector.middleware(request, self._answer)
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("of_request", [True, False])
+async def test_what_is_held_goes_on_when_its_rule_ends(of_request: bool) -> None:
+    """A held request is not decided until then."""
+    served = Served(Fault(holds_request=of_request, holds_response=not of_request))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(served.serve)
+        await wait_all_tasks_blocked()
+        assert (served.response, served.decisions) == (None, 0 if of_request else 1)
+        assert served.rule.count == 1
+        served.rule.wait(timeout_s=0)
+        served.rule.remove()
+    assert served.response is not None
+    await served.serve()
+    assert served.rule.count == 1
+
+
+@pytest.mark.trio
+async def test_a_rule_may_end_before_the_request_comes_to_it() -> None:
+    """Between the decision and the response."""
+    served = Served(Fault(change_response=lambda _: served.rule.remove(), holds_response=True))
+    await served.serve()
+    assert served.response is not None
+
+
+@autojump
+async def test_a_response_is_sent_later() -> None:
+    """The decision is not."""
+    served = Served(Fault(delay_s=30))
+    began = trio.current_time()
+    await served.serve()
+    assert trio.current_time() - began == 30
+
+
+@pytest.mark.trio
+async def test_a_refused_request_is_not_decided() -> None:
+    """The node never sees it; a rule ends with its context."""
+    served = Served(Fault(error=ErrorCode.NOT_CONTROLLER))
+    with served.rule:
+        await served.serve()
+    assert (served.response.error_code, served.decisions) == (ErrorCode.NOT_CONTROLLER, 0)
+    await served.serve()
+    assert served.decisions == 1
+
+
+@pytest.mark.trio
+async def test_all_rules_end_at_once() -> None:
+    """A wait for requests that do not come ends in time."""
+    served = Served(Fault(error=ErrorCode.NOT_CONTROLLER))
+    served.injector.clear()
+    await served.serve()
+    assert served.response.error_code == 0
+    with pytest.raises(TimeoutError, match="0 of 1 requests came in 0 s"):
+        served.rule.wait(timeout_s=0)
