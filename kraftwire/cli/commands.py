@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "story": (
         "kraftwire.cli.story:story",
-        "Tell what happened: raft, groups, transactions or topics.",
+        "Reconstruct timelines: of a quorum, groups, transactions, topics.",
     ),
     "metadata": (
         "kraftwire.cli.metadata:metadata",

@@ -28,7 +28,7 @@ def node() -> None:
 def start(path: str, overrides: tuple[str, ...]) -> int:
     """Start a node and run it until SIGTERM or SIGINT.
 
-    A line on standard error for each listener tells that it accepts connections; the node's log
+    A line on standard error for each listener says that it accepts connections; the node's log
     follows there. With process.roles in the file the log directory has to be formatted first, with
     kraftwire storage format; without it the node formats the directory itself.
     SIGUSR1 makes a leader hand over, and go on as a follower.

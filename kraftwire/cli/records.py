@@ -32,7 +32,7 @@ from kraftwire.errors import UsageError
 @click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
 @quiet_option
 def records(as_json: bool, template: str | None, **options: Any) -> int:
-    """Show the records of Produce and Fetch, and of segments, a line for each.
+    """Print records of traffic or segments, one per line.
 
     FILE is a capture, a file of a log directory, or a folder of these; - is
     standard input. The exit code is that of decode.

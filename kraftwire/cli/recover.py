@@ -36,7 +36,7 @@ _PLANNED = 3
 @click.option("--yes", is_flag=True, help="Write what the plan says.")
 @click.pass_context
 def recover(context: click.Context, configs: tuple[str, ...], yes: bool) -> None:
-    """Go on without the controllers that are lost for good, if no majority is left.
+    """Recover a quorum whose majority is lost for good, from the logs that survived.
 
     All controllers are stopped. Shows which surviving log is the furthest, what may be missing,
     and what will be written; exit code 3. With --yes it is written; exit code 0. Exit code 1 if a

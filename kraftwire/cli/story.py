@@ -23,7 +23,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="JSON instea
 
 @click.group(context_settings=CONTEXT)
 def story() -> None:
-    """Tell what happened, from captures or from log directories.
+    """Reconstruct timelines from captures or log directories.
 
     \b
       kraftwire story raft trace.pcapng
