@@ -19,6 +19,7 @@ import trio
 
 from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
+from kraftwire.transport.accepted_stream import AcceptedStream
 from kraftwire.transport.paced_stream import PacedStream
 
 # An honest peer answers within a round trip. In that time a thread takes fewer steps than this, so
@@ -41,10 +42,14 @@ _READ_BYTES = 16 * 1024
 _HANDSHAKE_RECORD = 22
 _INTERNAL_ERROR = bytes.fromhex("15030300020250")
 
-# OpenSSL's buffers between a stream and its socket keep the size that they once had, so little is
-# read and encrypted at a time.
-_ENCRYPTED_READ_BYTES = 16 * 1024
-PIECE_BYTES = 32 * 1024
+
+class _Handshake:
+    """One handshake: `received_bytes` so far, and the scope in which it may be given up."""
+
+    def __init__(self, stream: PacedStream, received_bytes: int) -> None:
+        self.stream = stream
+        self.received_bytes = received_bytes
+        self.scope = trio.CancelScope()
 
 
 class Handshakes:
@@ -65,7 +70,7 @@ class Handshakes:
         self._unfinished_max = unfinished_max
         self._turn = trio.Lock()
         # Those that wait for their peers, the longest wait first.
-        self._waiting: dict[_Transport, None] = {}
+        self._waiting: dict[_Handshake, None] = {}
 
     async def accept(
         self, stream: PacedStream, tls: TlsContext
@@ -77,49 +82,50 @@ class Handshakes:
         give way.
         """
         first = await _first_bytes(stream)
-        transport = _Transport(stream, self, first)
+        handshake = _Handshake(stream, len(first))
         await self._next_turn()
-        secured = trio.SSLStream[trio.abc.Stream](
-            transport, tls.context, server_side=True, https_compatible=True
-        )
-        accepted = AcceptedStream(secured, transport)
+        accepted = AcceptedStream(stream, tls.context)
+        accepted.feed(first)
         try:
-            await self._shake_hands(secured, transport)
+            await self._shake_hands(accepted, handshake)
         except (trio.BrokenResourceError, ssl.SSLError) as error:
-            await _send_alert(stream, secured, is_tls=first[0] == _HANDSHAKE_RECORD)
+            is_tls = first[0] == _HANDSHAKE_RECORD
+            await _send_alert(stream, accepted.take_outgoing(), is_tls=is_tls)
             raise _refused(_problem(error)) from None
-        if transport.scope.cancelled_caught:
+        if handshake.scope.cancelled_caught:
             raise _refused("given up, because too many others have begun")
-        cipher = secured.cipher()
-        if cipher is not None and not tls.allows(cipher[0]):
-            raise _refused(f"the cipher suite {cipher[0]} is not allowed")
-        return accepted, secured.getpeercert(binary_form=True)
+        suite = accepted.cipher_suite
+        if suite is not None and not tls.allows(suite):
+            raise _refused(f"the cipher suite {suite} is not allowed")
+        return accepted, accepted.peer_certificate
 
-    async def _shake_hands(
-        self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport
-    ) -> None:
+    async def _shake_hands(self, accepted: AcceptedStream, handshake: _Handshake) -> None:
         self.unfinished += 1
         try:
             self._make_room()
-            with transport.scope:
-                await secured.do_handshake()
+            with handshake.scope:
+                while not accepted.step():
+                    self.end_step()
+                    await accepted.flush()
+                    accepted.feed(await self.receive(handshake))
+                self.end_step()
+                await accepted.flush()
         finally:
             self.end_step()
-            transport.is_paced = False
             self.unfinished -= 1
 
-    async def receive(self, transport: _Transport, max_bytes: int | None) -> bytes | bytearray:
+    async def receive(self, handshake: _Handshake) -> bytes | bytearray:
         """Read for an unfinished handshake, then wait for a turn to take the next step."""
         # Requests may follow the handshake at once: what is beyond the limit stays in the socket.
-        left = HANDSHAKE_BYTES_MAX - transport.received
+        left = HANDSHAKE_BYTES_MAX - handshake.received_bytes
         if left == 0:
             raise _refused(f"the peer sent more than {HANDSHAKE_BYTES_MAX} bytes")
-        self._waiting[transport] = None
+        self._waiting[handshake] = None
         try:
-            data = await transport.transport_stream.receive_some(min(max_bytes or left, left))
+            data = await handshake.stream.receive_some(left)
         finally:
-            self._waiting.pop(transport, None)
-        transport.received += len(data)
+            self._waiting.pop(handshake, None)
+        handshake.received_bytes += len(data)
         await self._next_turn()
         return data
 
@@ -139,105 +145,17 @@ class Handshakes:
 
     def _make_room(self) -> None:
         excess = self.unfinished - self._unfinished_max
-        for transport in list(self._waiting)[: max(0, excess)]:
-            del self._waiting[transport]
-            transport.scope.cancel()
+        for handshake in list(self._waiting)[: max(0, excess)]:
+            del self._waiting[handshake]
+            handshake.scope.cancel()
 
 
-class AcceptedStream(trio.abc.Stream):
-    """A stream with TLS, which keeps 64 KiB at most of what is sent."""
+async def _send_alert(stream: PacedStream, alert: bytes, *, is_tls: bool) -> None:
+    """Send the client the reason, as Kafka does where it can (SEC-T16).
 
-    def __init__(self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport) -> None:
-        self.transport_stream = secured
-        self._transport = transport
-
-    def __del__(self) -> None:
-        """Free TLS with the last use: trio's stream refers to itself, so it would stay for long.
-
-        A node collects garbage rarely, and each handshake that fails leaves 50 KiB.
-        """
-        vars(self.transport_stream).clear()
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt it piece by piece, in one round of the event loop as ever, then send it."""
-        if len(data) <= PIECE_BYTES:
-            await self.transport_stream.send_all(data)
-            return
-        view = memoryview(data)
-        self._transport.held = []
-        for at in range(0, len(view), PIECE_BYTES):
-            await self.transport_stream.send_all(view[at : at + PIECE_BYTES])
-        await self._transport.release()
-
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait until there is room."""
-        await self.transport_stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Read at least one byte; nothing at the end."""
-        return await self.transport_stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        """Close it."""
-        await self.transport_stream.aclose()
-
-
-class _Transport(trio.abc.Stream):
-    """A socket whose reads are paced until the handshake is done.
-
-    While `held` is a list, what is sent is collected there, until `release`.
+    OpenSSL has no alert for bytes that are not TLS at all. The client may still be sending: to
+    close before it has stopped would reset the connection, and the alert would be lost.
     """
-
-    held: list[bytes] | None = None
-
-    def __init__(self, stream: PacedStream, handshakes: Handshakes, first: bytes) -> None:
-        """`first` was read of it already."""
-        self.transport_stream = stream
-        self.scope = trio.CancelScope()
-        self.is_paced = True
-        self.received = len(first)
-        self._first = first
-        self._handshakes = handshakes
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        if self.is_paced:
-            self._handshakes.end_step()
-        if self.held is not None:
-            self.held.append(bytes(data))
-            return
-        await self.transport_stream.send_all(data)
-
-    async def release(self) -> None:
-        data, self.held = b"".join(self.held or ()), None
-        await self.transport_stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self.transport_stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        if self._first:
-            first, self._first = self._first, b""
-            return first
-        if self.is_paced:
-            self._handshakes.end_step()
-            return await self._handshakes.receive(self, max_bytes)
-        return await self.transport_stream.receive_some(_ENCRYPTED_READ_BYTES)
-
-    async def aclose(self) -> None:
-        await self.transport_stream.aclose()
-
-
-async def _send_alert(
-    stream: PacedStream, secured: trio.SSLStream[trio.abc.Stream], *, is_tls: bool
-) -> None:
-    """Tell the client why, as Kafka does where it can (SEC-T16).
-
-    OpenSSL has no alert for bytes that are not TLS at all, and trio keeps that of a failed
-    handshake to itself. The client may still be sending: to close before it has stopped would reset
-    the connection, and the alert would be lost.
-    """
-    pending = getattr(secured, "_outgoing", None)
-    alert = pending.read() if isinstance(pending, ssl.MemoryBIO) else b""
     if not alert and not is_tls:
         alert = _INTERNAL_ERROR
     with trio.move_on_after(_ALERT_SECONDS):

@@ -255,12 +255,11 @@ def _hello() -> bytes:
 
 
 class _Ready:
-    """A transport that always has something to read."""
+    """A handshake whose stream always has something to read."""
 
     def __init__(self) -> None:
-        self.transport_stream = self
-        self.scope = trio.CancelScope()
-        self.received = 0
+        self.stream = self
+        self.received_bytes = 0
 
     async def receive_some(self, _: int | None) -> bytes:
         await trio.lowlevel.checkpoint()
@@ -282,7 +281,7 @@ def test_a_round_of_the_loop_takes_one_step() -> None:
                 await trio.lowlevel.checkpoint()
 
         async def step() -> None:
-            await handshakes.receive(_Ready(), 1)  # type: ignore[arg-type]
+            await handshakes.receive(_Ready())  # type: ignore[arg-type]
             steps.append(rounds)
 
         async with trio.open_nursery() as nursery:
@@ -307,7 +306,7 @@ async def test_the_next_step_waits_for_twice_the_time_of_the_last() -> None:
 
     async def step() -> None:
         nonlocal now_s
-        await handshakes.receive(_Ready(), 1)  # type: ignore[arg-type]
+        await handshakes.receive(_Ready())  # type: ignore[arg-type]
         times.append(trio.current_time())
         now_s += took_s
         handshakes.end_step()
