@@ -329,7 +329,7 @@ class MetadataLog:
         self.start_offset = self.end_offset = self.flushed_offset = start.offset
 
     def drop_prefix(self, start_offset: int) -> None:
-        """Let the log start at this offset; segments that lie wholly below it go (R-SNAP-6).
+        """Advance the log start offset; segments that lie wholly below it go (R-SNAP-6).
 
         The oldest is removed first, each durably before the next, but never the active one. Order:
         a snapshot that ends at or above the offset is durable. Raises: StorageError if the disk

@@ -74,7 +74,7 @@ def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
 
 
 def _make_room(state: RaftState, leader: Leader) -> None:
-    """Give up the new voter that was asked first if too many are asked."""
+    """Forget the new voter that was probed first if too many are probed."""
     if len(leader.candidates) >= CANDIDATES_MAX:
         oldest = next(iter(leader.candidates))
         text = f"voter {oldest.id} did not answer, and others wait"
@@ -277,7 +277,7 @@ def settle_change(state: RaftState, leader: Leader) -> None:
 
 
 def expire_change(state: RaftState, leader: Leader) -> None:
-    """Give up a change that takes too long; its record, if any, may still be committed."""
+    """Fail a change that takes too long; its record, if any, may still be committed."""
     for place, candidate in list(leader.candidates.items()):
         if state.now >= candidate.deadline_ms:
             text = f"voter {place.id} did not answer in time"
@@ -317,7 +317,7 @@ def _reply(state: RaftState, token: int, kind: ChangeKind, error: ErrorCode, tex
 
 
 def reported_voters(state: RaftState) -> dict[int, Voter]:
-    """Return what a new leader knows of the voters of a static set: itself (R-LEAD-3)."""
+    """Return the voters of a static set that a new leader knows: itself (R-LEAD-3)."""
     config = state.config
     if state.history.kraft_version > 0 or not state.is_voter:
         return {}

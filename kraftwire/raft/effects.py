@@ -237,7 +237,7 @@ class LoadSnapshot:
 
 @dataclass(slots=True)
 class LeaderChanged:
-    """Tell a listener who leads.
+    """Report the leader to a listener.
 
     `leader_id` is -1 if there is none. The leader's own listener hears of it once everything before
     `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); others at

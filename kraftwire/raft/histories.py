@@ -122,7 +122,7 @@ class VoterHistory:
         _prune(self._versions, end_offset)
 
     def at(self, offset: int) -> InForce:
-        """Return what is in effect after the record at an offset, unless it has been pruned."""
+        """Return the value in effect after the record at an offset, unless it has been pruned."""
         voters = _last(self._voters, offset)
         version = _last(self._versions, offset)
         return InForce(

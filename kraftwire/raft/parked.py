@@ -68,21 +68,22 @@ class ParkedFetches:
             self.next_deadline_ms = DUE_NOW_MS
 
     def wake_at_or_below(self, end_offset: int) -> list[ParkedFetch]:
-        """Take out those that wait for records below this end offset."""
+        """Remove and return the requests that wait for records below this end offset."""
         return self._take([one for one in self._parked.values() if one.offset <= end_offset])
 
     def wake_all(self) -> list[ParkedFetch]:
-        """Take out all that are not already due."""
+        """Remove and return all requests that are not already due."""
         return self._take(list(self._parked.values()))
 
     def take_all(self) -> list[ParkedFetch]:
-        """Take out all, the due ones first."""
+        """Remove and return all requests, the due ones first."""
         due = list(self._due.values())
         self._due.clear()
         return due + self.wake_all()
 
     def expired(self, now_ms: int) -> list[ParkedFetch]:
-        """Take out those that are due or have waited long enough; PARKED_WOKEN_MAX at a time."""
+        """Remove and return requests that are due or have waited long enough; PARKED_WOKEN_MAX at a
+        time."""
         if self._due:
             due = list(islice(self._due.values(), PARKED_WOKEN_MAX))
             for one in due:

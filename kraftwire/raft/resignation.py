@@ -52,7 +52,7 @@ def _ready_voters(state: RaftState, leader: Leader) -> list[ReplicaKey]:
 
 
 def poll_handover(state: RaftState, leader: Leader) -> bool:
-    """Look for a voter that should lead instead, once the epoch is established.
+    """Find a voter that should lead instead, once the epoch is established.
 
     Returns whether one was found at once; one that must be probed first answers later.
     """

@@ -109,7 +109,7 @@ class StateMachines:
     def add(
         self, machine: StateMachine, next_offset: int, policy: SnapshotSettings | None
     ) -> int:
-        """Let a state machine follow the log from an offset; returns its number."""
+        """Register a state machine that follows the log from an offset; returns its number."""
         subscription = _Subscription(len(self._all), machine, policy, self.now_ms)
         subscription.applied = next_offset
         self._all.append(subscription)
@@ -118,7 +118,7 @@ class StateMachines:
         return subscription.id
 
     def stop(self) -> None:
-        """Let work in other threads end early; its results are discarded."""
+        """Interrupt work in other threads; its results are discarded."""
         self._is_stopping = True
 
     # ---- batches and leaders
@@ -154,7 +154,7 @@ class StateMachines:
     # ---- loading
 
     def load(self, effect: fx.LoadSnapshot) -> None:
-        """Let a state machine replace its state, in a worker thread."""
+        """Load a snapshot into a state machine, in a worker thread."""
         subscription = self._all[effect.listener_id]
         check(not subscription.is_loading, f"{effect} comes while another snapshot is loaded")
         subscription.is_loading = True

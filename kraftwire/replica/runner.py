@@ -88,7 +88,7 @@ class Runner:
         self._carry_out(None, self.core.start(now_ms, wall_ms))
 
     def handle(self, event: ev.Event, now_ms: int, wall_ms: int) -> None:
-        """Let the core decide on an event, and carry out the effects."""
+        """Pass an event to the core, and carry out its effects."""
         self.machines.now_ms, self.machines.wall_ms = now_ms, wall_ms
         self._carry_out(event, self.core.handle(event, now_ms, wall_ms))
 
@@ -118,7 +118,7 @@ class Runner:
             perform[type(effect)](effect)
 
     def stop(self) -> None:
-        """Let work in other threads end early. Order: after the last event."""
+        """Interrupt work in other threads. Order: after the last event."""
         self.machines.stop()
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Runner:
         next_offset: int = 0,
         writes_snapshots: bool = False,
     ) -> int:
-        """Let a state machine follow the log from an offset on; returns its number.
+        """Register a state machine that follows the log from an offset on; returns its number.
 
         The snapshots of a replica hold the state of one state machine: that with
         `writes_snapshots`.
@@ -325,7 +325,7 @@ class _ResponsePart:
 
 
 def _watched(watcher: Watcher, kind: type, perform: _Perform) -> _Perform:
-    """Return what carries out an effect between the calls of a watcher."""
+    """Return the function that carries out an effect between the calls of a watcher."""
     before, after = watcher.before.get(kind), watcher.after.get(kind)
     if before is None and after is None:
         return perform

@@ -19,7 +19,7 @@ _LOG = logging.getLogger("kraftwire.log")
 
 @dataclass(frozen=True, slots=True)
 class StartCheck:
-    """What a start would come to: why it is refused, if it is, and what it repairs before."""
+    """The result of a start on trial: the repairs before it, and the reason if it is refused."""
 
     refusal: str | None
     repairs: tuple[str, ...]

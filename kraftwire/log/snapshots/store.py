@@ -48,7 +48,7 @@ class SnapshotStore:
     """
 
     def __init__(self, files: Files, directory: str) -> None:
-        """Look at every snapshot in a directory, which may be missing, and check it.
+        """List and check every snapshot in a directory, which may be missing.
 
         Unfinished files of a crash are removed. A damaged snapshot is not in `stored`; `settle`
         decides what to do with it. Raises: StorageError if a file cannot be read.

@@ -1,4 +1,4 @@
-"""What a recovery from a lost majority will write, and which records may be missing afterwards.
+"""The plan of a recovery from a lost majority: the writes, and the records that may be missing.
 
 Only the furthest log goes on: later epoch, then higher end. With kraft.version 1 it becomes the log
 of a quorum of one voter, which a record at its end names; the other survivors start with an empty
@@ -31,7 +31,7 @@ _STATIC_MAX = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What will be written.
+    """The writes of a recovery.
 
     `survivors` are the furthest first. `voters` are those of the quorum afterwards; with
     kraft.version 0 the files of `unset` do not name them yet. `epoch` is above every epoch that was
