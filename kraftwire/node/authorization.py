@@ -62,7 +62,7 @@ class Authorization:
     async def answer(self, request: Request, context: Context, handler: Handler) -> Message | None:
         """Answer what a request may ask, and refuse the rest."""
         rule = rule_of(request.message, is_controller_only=not request.from_client_listener)
-        pinned = self._false_voter(request)
+        pinned = self._impersonated_voter(request)
         if pinned is not None:
             return refusal(
                 request.message, request.version, lambda _: pinned, rule.elements, pinned
@@ -150,9 +150,9 @@ class Authorization:
         self._is_loaded = self._is_loaded or has_caught_up(context)
         self._acls = context.image.acls if self._is_loaded else None
 
-    def _false_voter(self, request: Request) -> Error | None:
+    def _impersonated_voter(self, request: Request) -> Error | None:
         """Return the error of a request in the name of a voter that belongs to somebody else."""
-        for replica_id in _spoken_for(request.message) if self._voter_principals else ():
+        for replica_id in _claimed_replicas(request.message) if self._voter_principals else ():
             owner = self._voter_principals.get(replica_id)
             if owner is not None and owner != request.principal:
                 self._log_refusal(request, f"to speak for voter {replica_id}", f"it is {owner}")
@@ -163,8 +163,8 @@ class Authorization:
         return None
 
 
-def _spoken_for(message: Any) -> Iterator[int]:
-    """Find the replicas in whose name a request is sent."""
+def _claimed_replicas(message: Any) -> Iterator[int]:
+    """Yield the replicas that a request claims to be from."""
     name = messages.API_NAMES[message.API_KEY]
     if name == "Fetch":
         yield fetching_replica(message)

@@ -71,11 +71,34 @@ _OPERATIONS = range(len(Operation.NAMES))
 _DENYING = [(one, Operation.ALL) for one in _OPERATIONS]
 _ALLOWING = [(*_DENYING[one], *_IMPLIED.get(one, ())) for one in _OPERATIONS]
 
-# The operations that make sense for a kind of resource (SEC-A14).
-_SENSIBLE = {
-    ResourceType.TOPIC: (3, 4, 5, 6, 7, 8, 10, 11),
-    ResourceType.GROUP: (3, 6, 8, 10, 11),
-    ResourceType.CLUSTER: (5, 7, 8, 9, 10, 11, 12),
+# The operations that exist for a kind of resource (SEC-A14).
+_SUPPORTED_OPERATIONS = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
 }
 
 _EVERYBODY = ("User", WILDCARD)
@@ -312,7 +335,7 @@ class Authorizer:
     def operations(self, principal: Principal, host: str, resource: tuple[int, str]) -> int:
         """Return what a caller may do with a resource, a bit for each operation (SEC-A14)."""
         bits = 0
-        for operation in _SENSIBLE.get(resource[0], ()):
+        for operation in _SUPPORTED_OPERATIONS.get(resource[0], ()):
             decision = self.decide(principal, host, operation, resource)
             bits |= (decision is not None and decision.is_allowed) << operation
         return bits

@@ -312,7 +312,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an impostor ends the epoch of a pinned leader",
         "kraftwire.voter.principals",
         Edit(
-            "kraftwire.node.authorization:_spoken_for",
+            "kraftwire.node.authorization:_claimed_replicas",
             '("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")',
             '("Vote", "BeginQuorumEpoch")',
         ),
