@@ -1,4 +1,4 @@
-"""What a new active controller writes before anything else.
+"""The records that a new active controller writes before all others.
 
 Rules: C-ACT-3, C-ACT-4, C-ACT-5. Source: Kafka's `ActivationRecordsGenerator`; KAFKA-20839.
 """
@@ -24,7 +24,7 @@ def activate(
     own_configs: Mapping[str, str],
     min_isr: str = "1",
 ) -> list[VersionedRecord]:
-    """Return what a new active controller writes before anything else.
+    """Return the records that a new active controller writes before all others.
 
     `own_configs` are configurations of all brokers that this software keeps in a log: those that
     the log lacks are written. `min_isr` is min.insync.replicas of the controller's file. An open

@@ -86,7 +86,7 @@ def register_broker(
             and version >= _WITH_PREVIOUS_EPOCH
             and request.previous_broker_epoch == known.epoch
         )
-        records = yield from _clean_up(cluster, request.broker_id, is_clean=is_clean)
+        records = yield from _out_of_sync(cluster, request.broker_id, is_clean=is_clean)
     else:
         record.fenced = known.is_fenced
         record.in_controlled_shutdown = known.in_controlled_shutdown
@@ -100,11 +100,11 @@ def register_broker(
     )
 
 
-def _clean_up(
+def _out_of_sync(
     cluster: Cluster, broker_id: int, *, is_clean: bool
 ) -> Pieces[list[VersionedRecord]]:
-    """Take a broker that starts again out of the in-sync replicas; after an unclean stop it is not
-    eligible either (C-REG-5)."""
+    """Return the changes that remove a broker that starts again from the in-sync replicas, and
+    after an unclean stop from the eligible ones (C-REG-5)."""
     topics = cluster.image.topics
     if is_clean or not cluster.has_elr:
         return updates.in_pieces(cluster, topics.in_isr(broker_id), removed=broker_id)
@@ -211,10 +211,10 @@ def heartbeat(
     return StepResult(response, records, commit)
 
 
-def hear(
+def renew_session(
     image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
 ) -> None:
-    """Record a heartbeat that waits, or has waited too long to be decided on: its broker lives
+    """Renew a broker's session for a heartbeat that waits, or has waited too long to be decided on
     (C-HB-2, C-DL-2)."""
     broker = image.brokers.get(request.broker_id)
     if broker is not None and broker.epoch == request.broker_epoch:
@@ -257,8 +257,7 @@ def _state_records(
     wanted: _State,
     offline: Collection[bytes] = (),
 ) -> Pieces[list[VersionedRecord]]:
-    """Return what changes with a broker's state; `offline` directories are lost at the same time.
-    """
+    """Return the records of a broker's new state; `offline` directories are lost with it."""
     topics = cluster.image.topics
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     if wanted is state or (broker.is_fenced and wanted is not _State.UNFENCED):
@@ -282,7 +281,7 @@ def _state_records(
 def _directory_records(
     cluster: Cluster, broker: BrokerImage, request: BrokerHeartbeatRequest
 ) -> Pieces[list[VersionedRecord]]:
-    """Return what changes with a broker's offline and cordoned directories (C-DIR-3, C-DIR-5)."""
+    """Return the records of a broker's offline and cordoned directories (C-DIR-3, C-DIR-5)."""
     records: list[VersionedRecord] = []
     offline = set(request.offline_log_dirs) & set(broker.log_dirs)
     remaining = [directory for directory in broker.log_dirs if directory not in offline]
@@ -325,7 +324,7 @@ def _stored_in(
 
 
 @Divided
-def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> Pieces[StepResult]:
+def fence_expired(cluster: Cluster, sessions: Sessions, now_ms: int) -> Pieces[StepResult]:
     """Fence the first of the brokers whose sessions have expired (C-HB-11)."""
     found = sessions.expired(cluster.image, now_ms)[:1]
     records: list[VersionedRecord] = []

@@ -43,7 +43,7 @@ class Contradiction(NamedTuple):
 class MetadataCheck:
     """Checks records one after the other, in the order of the log or of a snapshot.
 
-    Order: `batch` before the records of each batch, then `record` for each of them. `is_whole` is
+    Order: `begin_batch`, then `check_record` for each of its records. `is_whole` is
     whether everything before is known; `next_offset` is the end of what was checked. A record that
     contradicts the state does not change it; only the second topic of a name is remembered, so that
     its partitions are not reported as well.
@@ -62,7 +62,7 @@ class MetadataCheck:
         check.is_whole, check.next_offset, check.entities = self.is_whole, end_offset, self.entities
         return check
 
-    def batch(self, base_offset: int, last_offset: int) -> bool:
+    def begin_batch(self, base_offset: int, last_offset: int) -> bool:
         """Begin a batch; returns whether it follows the one before it without a gap."""
         follows = base_offset == self.next_offset
         if not follows:
@@ -71,37 +71,34 @@ class MetadataCheck:
         return follows
 
     def forget(self) -> None:
-        """Go on without the state: a record was missing, damaged or of an unknown type."""
+        """Drop the state: a record was missing, damaged or of an unknown type."""
         self.is_whole = False
         self.entities = Entities()
 
-    def record(self, offset: int, message: Message) -> Contradiction | None:
+    def check_record(self, offset: int, message: Message) -> Contradiction | None:
         """Check a record and add it to the state."""
         rule = _RULES.get(message.NAME)
-        found = self._plain(message) if rule is None else rule(self, offset, message)
+        found = self._check_existence(message) if rule is None else rule(self, offset, message)
         return None if found is None else Contradiction(offset, *found)
 
-    def _plain(self, record: Message) -> _Sides | None:
-        """Check a record that needs nothing but the entity that it removes.
-
-        A control record changes none.
-        """
+    def _check_existence(self, record: Message) -> _Sides | None:
+        """Check that the entity that a record removes exists. A control record removes none."""
         effect = effect_of(record) if record.NAME in RECORD_EFFECTS else None
-        table = None if effect is None else self.entities.plain.get(effect.family)
+        table = None if effect is None else self.entities.keys.get(effect.family)
         if effect is None or table is None:
             return None
         if effect.action is Action.PUT:
             self.entities.put(table, effect.key, None)
         elif not self.entities.drop(table, effect.key):
-            says, state = _ABSENT[effect.family]
-            return self._absent(f"{record.NAME} is of {says(record)}", state)
+            says, state = _MISSING[effect.family]
+            return self._missing(f"{record.NAME} is of {says(record)}", state)
         return None
 
     # ---- brokers
 
-    def _register(self, _: int, record: Any) -> _Sides | None:
+    def _register_broker(self, _: int, record: Any) -> _Sides | None:
         known, id = self.entities, record.broker_id
-        taken = _taken(known, id, record.log_dirs)
+        taken = _check_directories(known, id, record.log_dirs)
         if taken is not None:
             return f"broker {id} registers {taken[0]}", taken[1]
         self._replace_broker(id, Broker(record.broker_epoch, tuple(record.log_dirs)))
@@ -119,28 +116,28 @@ class MetadataCheck:
         else:
             known.put(known.brokers, id, new)
 
-    def _of_broker(self, record: Any, id: int, epoch: int) -> _Sides | None:
-        """Return why a record of a broker with an epoch cannot be applied."""
+    def _check_broker_epoch(self, record: Any, id: int, epoch: int) -> _Sides | None:
+        """Return the sides where a broker is not registered with the epoch of a record."""
         broker = self.entities.brokers.get(id)
         says = f"{record.NAME} is of broker {id} with broker epoch {epoch}"
         if broker is None:
-            return self._absent(says, f"broker {id} is not registered")
+            return self._missing(says, f"broker {id} is not registered")
         if broker.epoch != epoch:
             return says, f"broker {id} is registered with broker epoch {broker.epoch}"
         return None
 
-    def _fence(self, _: int, record: Any) -> _Sides | None:
-        return self._of_broker(record, record.id, record.epoch)
+    def _fence_broker(self, _: int, record: Any) -> _Sides | None:
+        return self._check_broker_epoch(record, record.id, record.epoch)
 
-    def _unregister(self, _: int, record: Any) -> _Sides | None:
-        found = self._of_broker(record, record.broker_id, record.broker_epoch)
+    def _unregister_broker(self, _: int, record: Any) -> _Sides | None:
+        found = self._check_broker_epoch(record, record.broker_id, record.broker_epoch)
         if found is None:
             self._replace_broker(record.broker_id, None)
         return found
 
     def _change_broker(self, _: int, record: Any) -> _Sides | None:
         known, id = self.entities, record.broker_id
-        found = self._of_broker(record, id, record.broker_epoch)
+        found = self._check_broker_epoch(record, id, record.broker_epoch)
         if found is not None:
             return found
         for name in ("fenced", "in_controlled_shutdown"):
@@ -149,7 +146,7 @@ class MetadataCheck:
                 values = ", ".join(map(str, allowed))
                 return f"broker {id} changes {name} by {value}", f"Kafka's values are {values}"
         if record.log_dirs and id in known.brokers:
-            taken = _taken(known, id, record.log_dirs)
+            taken = _check_directories(known, id, record.log_dirs)
             if taken is not None:
                 return f"broker {id} changes to {taken[0]}", taken[1]
             self._replace_broker(id, Broker(record.broker_epoch, tuple(record.log_dirs)))
@@ -157,12 +154,12 @@ class MetadataCheck:
 
     # ---- topics
 
-    def _topic(self, _: int, record: Any) -> _Sides | None:
+    def _create_topic(self, _: int, record: Any) -> _Sides | None:
         known, topic_id = self.entities, record.topic_id
-        says = f"topic {_shown(record.name)} is created with id {uuid_to_text(topic_id)}"
+        says = f"topic {_shortened(record.name)} is created with id {uuid_to_text(topic_id)}"
         name, other = known.topic_names.get(topic_id), known.topic_ids.get(record.name)
         if name is not None:
-            return says, f"that id is of topic {_shown(name)}, which exists"
+            return says, f"that id is of topic {_shortened(name)}, which exists"
         known.put(known.topic_names, topic_id, record.name)
         known.put(known.topic_ids, record.name, topic_id)
         known.put(known.partitions, topic_id, {})
@@ -175,25 +172,25 @@ class MetadataCheck:
         name = known.topic_names.get(topic_id)
         if name is None:
             says = f"{record.NAME} is of topic id {uuid_to_text(topic_id)}"
-            return self._absent(says, _NO_TOPIC)
+            return self._missing(says, _NO_TOPIC)
         known.drop(known.topic_names, topic_id)
         known.drop(known.partitions, topic_id)
         if known.topic_ids.get(name) == topic_id:
             known.drop(known.topic_ids, name)
         return None
 
-    def _of_partition(self, record: Any) -> str:
+    def _partition_text(self, record: Any) -> str:
         name = self.entities.topic_names.get(record.topic_id)
         topic = f"topic id {uuid_to_text(record.topic_id)}" if name is None else (
-            f"topic {_shown(name)}"
+            f"topic {_shortened(name)}"
         )
         return f"{record.NAME} is of partition {record.partition_id} of {topic}"
 
-    def _partition(self, _: int, record: Any) -> _Sides | None:
+    def _create_partition(self, _: int, record: Any) -> _Sides | None:
         known = self.entities
         partitions = known.partitions.get(record.topic_id)
         if partitions is None:
-            return self._absent(self._of_partition(record), _NO_TOPIC)
+            return self._missing(self._partition_text(record), _NO_TOPIC)
         replicas = len(record.replicas)
         return self._replace_partition(partitions, record, replicas)
 
@@ -201,10 +198,10 @@ class MetadataCheck:
         known = self.entities
         partitions = known.partitions.get(record.topic_id)
         if partitions is None:
-            return self._absent(self._of_partition(record), _NO_TOPIC)
+            return self._missing(self._partition_text(record), _NO_TOPIC)
         replicas = partitions.get(record.partition_id)
         if replicas is None:
-            return self._of_partition(record), "that topic has no such partition"
+            return self._partition_text(record), "that topic has no such partition"
         if record.replicas is not None:
             replicas = len(record.replicas)
         return self._replace_partition(partitions, record, replicas)
@@ -215,11 +212,11 @@ class MetadataCheck:
         state = record.leader_recovery_state
         # In a change, -1 is none.
         if state not in _RECOVERY_STATES and (state != -1 or record.NAME == "PartitionRecord"):
-            says = f"{self._of_partition(record)} with leader recovery state {state}"
+            says = f"{self._partition_text(record)} with leader recovery state {state}"
             return says, "Kafka's values are 0 and 1"
         directories = len(record.directories or ())
         if directories and directories != replicas:
-            says = f"{self._of_partition(record)} with {directories} directories"
+            says = f"{self._partition_text(record)} with {directories} directories"
             return says, f"it has {replicas} replicas"
         if partitions.get(record.partition_id) != replicas:
             self.entities.put(partitions, record.partition_id, replicas)
@@ -229,13 +226,14 @@ class MetadataCheck:
         name = record.topic_name
         if not name or name in self.entities.topic_ids:
             return None
-        return self._absent(f"{record.NAME} is of topic {_shown(name)}", "no topic has that name")
+        says = f"{record.NAME} is of topic {_shortened(name)}"
+        return self._missing(says, "no topic has that name")
 
     # ---- the rest
 
-    def _feature(self, _: int, record: Any) -> _Sides | None:
+    def _set_feature_level(self, _: int, record: Any) -> _Sides | None:
         name, level = record.name, record.feature_level
-        says = f"{_shown(name)} is set to level {level}"
+        says = f"{_shortened(name)} is set to level {level}"
         low, high = _LEVELS.get(name, (0, 0))
         if not low <= level <= high:
             return says, f"known levels are {low} to {high}", True
@@ -248,7 +246,7 @@ class MetadataCheck:
         self.entities.put(self.entities.singles, name, level)
         return None
 
-    def _producer_ids(self, _: int, record: Any) -> _Sides | None:
+    def _allocate_producer_ids(self, _: int, record: Any) -> _Sides | None:
         known, new = self.entities, record.next_producer_id
         next_id = known.singles.get(NEXT_PRODUCER_ID)
         if next_id is not None and new <= next_id:
@@ -256,7 +254,7 @@ class MetadataCheck:
         known.put(known.singles, NEXT_PRODUCER_ID, new)
         return None
 
-    def _begin(self, offset: int, record: Any) -> _Sides | None:
+    def _begin_transaction(self, offset: int, record: Any) -> _Sides | None:
         if self._in_snapshot:
             return f"{record.NAME} begins a transaction", _NOT_IN_SNAPSHOTS
         began = self.entities.transaction_offset
@@ -266,7 +264,7 @@ class MetadataCheck:
         self.entities.begin(offset)
         return None
 
-    def _end(self, _: int, record: Any) -> _Sides | None:
+    def _end_transaction(self, _: int, record: Any) -> _Sides | None:
         says = f"{record.NAME} ends a transaction"
         if self._in_snapshot:
             return says, _NOT_IN_SNAPSHOTS
@@ -277,14 +275,14 @@ class MetadataCheck:
         if not self.is_whole and is_aborted:
             # It began before what is known, so all that is known may be undone.
             self.forget()
-        return self._absent(says, "no transaction is open")
+        return self._missing(says, "no transaction is open")
 
-    def _absent(self, record: str, state: str) -> _Sides | None:
-        """Return the sides where something is absent, if enough is known to say so."""
+    def _missing(self, record: str, state: str) -> _Sides | None:
+        """Return the sides of a record whose entity is missing, if all before it is known."""
         return (record, state) if self.is_whole else None
 
 
-# What the record says, what the state says; and whether the software is too old or too new.
+# The texts of a `Contradiction`: of the record and of the state; and whether it is unsupported.
 _Sides = tuple[str, str] | tuple[str, str, bool]
 
 _NO_TOPIC = "no topic has that id"
@@ -298,23 +296,22 @@ _RECOVERY_STATES = (0, 1)
 # Levels of metadata.version below those that are supported are in logs of Kafka 3.0 to 3.2.
 _LEVELS = {**SUPPORTED_FEATURES, METADATA_VERSION: (1, SUPPORTED_FEATURES[METADATA_VERSION][1])}
 
-
-# What a record of a plain entity is of, and what the state says of one that does not exist.
-_ABSENT: Mapping[Family, tuple[Callable[[Any], str], str]] = {
+# Entities of which only the existence counts: how a record names one, and the state without it.
+_MISSING: Mapping[Family, tuple[Callable[[Any], str], str]] = {
     Family.CONTROLLERS: (
         lambda record: f"controller {record.controller_id}",
         "no such one is registered",
     ),
     Family.ACLS: (lambda record: f"ACL id {uuid_to_text(record.id)}", "no ACL has that id"),
     Family.SCRAM: (
-        lambda record: f"user {_shown(record.name)}, mechanism {record.mechanism}",
+        lambda record: f"user {_shortened(record.name)}, mechanism {record.mechanism}",
         "that user has no such credential",
     ),
 }
 
 
-def _taken(known: Entities, id: int, log_dirs: list[bytes]) -> _Sides | None:
-    """Return which of a broker's log directories belongs to another broker."""
+def _check_directories(known: Entities, id: int, log_dirs: list[bytes]) -> _Sides | None:
+    """Return the sides where a log directory of a broker belongs to another one."""
     for directory in log_dirs:
         owner = known.directories.get(directory, id)
         if owner != id:
@@ -322,24 +319,24 @@ def _taken(known: Entities, id: int, log_dirs: list[bytes]) -> _Sides | None:
     return None
 
 
-def _shown(name: str) -> str:
+def _shortened(name: str) -> str:
     return name if len(name) <= _NAME_SHOWN_MAX else f"{name[:_NAME_SHOWN_MAX]}..."
 
 
 _RULES: Mapping[str, Callable[[MetadataCheck, int, Any], _Sides | None]] = {
-    "AbortTransactionRecord": MetadataCheck._end,
-    "BeginTransactionRecord": MetadataCheck._begin,
+    "AbortTransactionRecord": MetadataCheck._end_transaction,
+    "BeginTransactionRecord": MetadataCheck._begin_transaction,
     "BrokerRegistrationChangeRecord": MetadataCheck._change_broker,
     "ClearElrRecord": MetadataCheck._clear_elr,
-    "EndTransactionRecord": MetadataCheck._end,
-    "FeatureLevelRecord": MetadataCheck._feature,
-    "FenceBrokerRecord": MetadataCheck._fence,
+    "EndTransactionRecord": MetadataCheck._end_transaction,
+    "FeatureLevelRecord": MetadataCheck._set_feature_level,
+    "FenceBrokerRecord": MetadataCheck._fence_broker,
     "PartitionChangeRecord": MetadataCheck._change_partition,
-    "PartitionRecord": MetadataCheck._partition,
-    "ProducerIdsRecord": MetadataCheck._producer_ids,
-    "RegisterBrokerRecord": MetadataCheck._register,
+    "PartitionRecord": MetadataCheck._create_partition,
+    "ProducerIdsRecord": MetadataCheck._allocate_producer_ids,
+    "RegisterBrokerRecord": MetadataCheck._register_broker,
     "RemoveTopicRecord": MetadataCheck._remove_topic,
-    "TopicRecord": MetadataCheck._topic,
-    "UnfenceBrokerRecord": MetadataCheck._fence,
-    "UnregisterBrokerRecord": MetadataCheck._unregister,
+    "TopicRecord": MetadataCheck._create_topic,
+    "UnfenceBrokerRecord": MetadataCheck._fence_broker,
+    "UnregisterBrokerRecord": MetadataCheck._unregister_broker,
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftwire.controller.topic_keys import Kind, check_value, list_parts, whole
+from kraftwire.controller.topic_keys import Kind, check_value, list_parts, whole_within
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.java_patterns import compiled
@@ -18,6 +18,7 @@ METRICS_KEYS = {
     _MATCH: (Kind.LIST, ""),
     _METRICS: (Kind.LIST, ""),
 }
+_INT = whole_within(-(2**31), 2**31 - 1)
 _INTERVAL_MS = range(100, 3_600_001)
 
 # What a client is known by.
@@ -44,21 +45,21 @@ def check_subscription(name: str, values: Mapping[str, str]) -> None:
             text = f"{key} is not a configuration key of client metrics"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
     for key, value in values.items():
-        check_value(key, value, whole(-(2**31), 2**31 - 1) if key == _INTERVAL else _elements)
+        check_value(key, value, _INT if key == _INTERVAL else _elements)
     if _INTERVAL in values and int(values[_INTERVAL]) not in _INTERVAL_MS:
         allowed = f"expected {_INTERVAL_MS.start} to {_INTERVAL_MS.stop - 1}"
         text = f"{_INTERVAL} is {values[_INTERVAL]}: {allowed}"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
-    check_value(_MATCH, values.get(_MATCH, ""), _wrong_match)
+    check_value(_MATCH, values.get(_MATCH, ""), _match)
 
 
 def _elements(value: str) -> str:
-    """Return why a value is no list, else an empty text. Kafka drops what is there twice."""
+    """Validate a list. Kafka drops elements that are there twice."""
     return f"{value!r:.300} has an empty element" if "" in list_parts(value) else ""
 
 
-def _wrong_match(value: str) -> str:
-    """Return why a value is no list of names and patterns, else an empty text."""
+def _match(value: str) -> str:
+    """Validate a list of names and patterns."""
     for part in list_parts(value):
         # As Java splits: nothing follows the last separator.
         name, *patterns = part.rstrip("=").split("=")

@@ -26,8 +26,8 @@ RESERVED_DIRECTORIES = (100).to_bytes(16, "big")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a decision depends on. Order: made anew whenever the image has changed, as it remembers
-    what it found out about topics.
+    """The input of a decision: the image, and the controller's own settings. Order: made anew
+    whenever the image has changed, as it caches settings of topics.
 
     `settings` are keys of the controller's properties file that concern topics and groups, `voters`
     the ids that it names; `node_id` is the controller's. `tokens` knows the secret of delegation
@@ -87,13 +87,13 @@ class Cluster:
         (C-CFG-11); None if none of them has a value that can be read (C-CFG-17).
         """
         own = self.image.configs.get((TOPIC_RESOURCE, topic), {})
-        wrong = TOPIC_KEYS[key].wrong
+        validator = TOPIC_KEYS[key].validator
         found = (values.get(key) for values in (own, *self.inherited_settings()))
-        return next((value for value in found if value is not None and not wrong(value)), None)
+        return next((value for value in found if value is not None and not validator(value)), None)
 
     def inherited_settings(self) -> tuple[Mapping[str, str], ...]:
-        """Return what topics inherit: the settings of this controller as a broker, those of all
-        brokers, those of the properties file."""
+        """Return the settings that topics inherit: those of this controller as a broker, those of
+        all brokers, those of the properties file."""
         configs = self.image.configs
         own, everybody = ((BROKER_RESOURCE, name) for name in (str(self.node_id), ""))
         return configs.get(own, {}), configs.get(everybody, {}), self.settings

@@ -25,7 +25,7 @@ class Entities:
     """Brokers by id, topics by id and by name, and so on; each value is never changed in place.
 
     `partitions` holds the number of replicas by topic id and index, `directories` the broker by the
-    id of a log directory, `plain` the keys of entities of which nothing else is looked at.
+    id of a log directory, `keys` the keys of entities of which only the existence counts.
     `transaction_offset` is where the open transaction began, else -1.
     """
 
@@ -35,7 +35,7 @@ class Entities:
         self.topic_names: dict[bytes, str] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.partitions: dict[bytes, dict[int, int]] = {}
-        self.plain: dict[Family, dict[Hashable, None]] = {
+        self.keys: dict[Family, dict[Hashable, None]] = {
             family: {} for family in (Family.CONTROLLERS, Family.ACLS, Family.SCRAM)
         }
         self.singles: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Entities:
         """Yield the tables, for tests that compare two states."""
         yield from (self.brokers, self.directories, self.topic_names, self.topic_ids)
         yield from (self.partitions, self.singles)
-        yield from self.plain.values()
+        yield from self.keys.values()
 
 
 _ABSENT: Any = object()

@@ -88,8 +88,8 @@ def feature_records(
 
 
 def _min_isr_records(cluster: Cluster) -> list[VersionedRecord]:
-    """Return what gives all brokers one min.insync.replicas, which eligible leader replicas need
-    (C-FEA-8)."""
+    """Return the records that set one min.insync.replicas for all brokers, which eligible leader
+    replicas need (C-FEA-8)."""
     configs = cluster.image.configs
     values: dict[str, str | None] = {
         name: None

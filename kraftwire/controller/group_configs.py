@@ -6,18 +6,19 @@ Rules: C-CFG-10. Source: Kafka's `GroupConfig`, `GroupCoordinatorConfig` and `Sh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.topic_keys import (
     Kind,
+    Validator,
     boolean,
     check_value,
     list_parts,
     one_of,
     trimmed,
-    whole,
+    whole_within,
 )
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
@@ -102,7 +103,7 @@ _STICKY_CLASS = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskA
 
 
 def _reset(value: str) -> str:
-    """Return why a value does not say where a share group begins, else an empty text."""
+    """Validate the offset at which a share group begins."""
     if value in ("earliest", "latest"):
         return ""
     match = _DURATION.fullmatch(value.removeprefix(_BY_DURATION))
@@ -115,14 +116,14 @@ def _reset(value: str) -> str:
 
 
 def _different_names(value: str) -> str:
-    """Return why a value is no list of different names, else an empty text."""
+    """Validate a list of different names."""
     parts = list_parts(value)
     is_list = all(parts) and len(set(parts)) == len(parts)
     return "" if is_list else f"{value!r:.300} is not a list of different names"
 
 
 def _assignors(value: str) -> str:
-    """Return why a value names no assignors, else an empty text."""
+    """Validate the names of assignors."""
     return _different_names(value) if trimmed(value) else "expected the names of assignors"
 
 
@@ -131,7 +132,7 @@ def _dead_letter_topic(value: str) -> str:
     return f"{value!r:.300} begins with __, as topics of Kafka's own do" if is_internal else ""
 
 
-_OTHERS: Mapping[str, Callable[[str], str]] = {
+_OTHERS: Mapping[str, Validator] = {
     "consumer.assignor.offload.enable": boolean,
     "errors.deadletterqueue.copy.record.enable": boolean,
     "errors.deadletterqueue.topic.name": _dead_letter_topic,
@@ -143,9 +144,9 @@ _OTHERS: Mapping[str, Callable[[str], str]] = {
     "streams.assignor.offload.enable": boolean,
     _TAGS: _different_names,
 }
-_TYPES: Mapping[str, Callable[[str], str]] = {
+_TYPES: Mapping[str, Validator] = {
     **_OTHERS,
-    **{key.name: whole(key.least, key.most) for key in _NUMBERS},
+    **{key.name: whole_within(key.least, key.most) for key in _NUMBERS},
 }
 _DEFAULTS = {
     "consumer.assignor.offload.enable": (Kind.BOOLEAN, "true"),
@@ -160,7 +161,7 @@ _DEFAULTS = {
     _TAGS: (Kind.LIST, ""),
 }
 # The keys of the file that stand for these keys, and the checks of their values.
-_INHERITED: Mapping[str, tuple[str, Callable[[str], str]]] = {
+_INHERITED: Mapping[str, tuple[str, Validator]] = {
     ASSIGNOR_KEY: (_ASSIGNORS, _assignors),
     _TAGS: (f"group.{_TAGS}", _different_names),
     **{
@@ -168,9 +169,11 @@ _INHERITED: Mapping[str, tuple[str, Callable[[str], str]]] = {
         for kind in ("consumer", "share", "streams")
     },
 }
-_SETTINGS: Mapping[str, Callable[[str], str]] = {
+_SETTINGS: Mapping[str, Validator] = {
     **{
-        key.setting(what): whole(0, key.most) for key in _NUMBERS for what in ("", *key.bounds)
+        key.setting(what): whole_within(0, key.most)
+        for key in _NUMBERS
+        for what in ("", *key.bounds)
     },
     **dict(_INHERITED.values()),
 }
@@ -200,7 +203,7 @@ def assignor_names(cluster: Cluster) -> list[str]:
 
 
 def check_group(cluster: Cluster, name: str, values: Mapping[str, str]) -> None:
-    """Check the whole configuration of a group.
+    """Check the whole_within configuration of a group.
 
     Raises: ApiError INVALID_REQUEST without a name, else INVALID_CONFIG.
     """

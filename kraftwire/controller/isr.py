@@ -48,7 +48,7 @@ def alter_partition(
             yield
             key = topic.topic_id, wanted.partition_index
             # Twice in one request: the second is of the state before the first.
-            error = _error(cluster, request.broker_id, key, wanted, version)
+            error = _update_error(cluster, request.broker_id, key, wanted, version)
             if key in seen:
                 error = error or ErrorCode.INVALID_UPDATE_VERSION
             seen.add(key)
@@ -58,7 +58,7 @@ def alter_partition(
                 target = _target(cluster, key, wanted, version)
                 record = change_partition(cluster, key, target)
                 records += [] if record is None else [record]
-                _tell_leader(cluster, key, record, result)
+                _fill_response(cluster, key, record, result)
     return StepResult(response, records)
 
 
@@ -69,7 +69,7 @@ def _isr(wanted: PartitionData, version: int) -> dict[int, int]:
     return {each.broker_id: each.broker_epoch for each in wanted.new_isr_with_epochs}
 
 
-def _error(
+def _update_error(
     cluster: Cluster, sender: int, key: PartitionKey, wanted: PartitionData, version: int
 ) -> ErrorCode:
     """Check a change in Kafka's order (C-ISR-2)."""
@@ -91,7 +91,8 @@ def _error(
     count = len(wanted.new_isr if version < _WITH_EPOCHS else wanted.new_isr_with_epochs)
     if len(isr) < count or not set(isr) <= set(partition.replicas) or sender not in isr:
         return ErrorCode.INVALID_REQUEST
-    return _recovery_error(partition, wanted.leader_recovery_state, isr) or _eligible(cluster, isr)
+    error = _recovery_error(partition, wanted.leader_recovery_state, isr)
+    return error or _eligibility_error(cluster, isr)
 
 
 def _recovery_error(partition: PartitionRecord, state: int, isr: Mapping[int, int]) -> ErrorCode:
@@ -103,7 +104,7 @@ def _recovery_error(partition: PartitionRecord, state: int, isr: Mapping[int, in
     return ErrorCode.NONE
 
 
-def _eligible(cluster: Cluster, isr: Mapping[int, int]) -> ErrorCode:
+def _eligibility_error(cluster: Cluster, isr: Mapping[int, int]) -> ErrorCode:
     """Check that the replicas are those of active brokers, with their epochs."""
     for broker_id, epoch in isr.items():
         broker = cluster.image.brokers.get(broker_id)
@@ -115,7 +116,7 @@ def _eligible(cluster: Cluster, isr: Mapping[int, int]) -> ErrorCode:
 
 
 def _target(cluster: Cluster, key: PartitionKey, wanted: PartitionData, version: int) -> Target:
-    """Return what a partition is to become (C-ISR-3)."""
+    """Return the target of a partition's change (C-ISR-3)."""
     return Target(
         isr=list(_isr(wanted, version)),
         recovery_state=wanted.leader_recovery_state,
@@ -123,13 +124,13 @@ def _target(cluster: Cluster, key: PartitionKey, wanted: PartitionData, version:
     )
 
 
-def _tell_leader(
+def _fill_response(
     cluster: Cluster,
     key: PartitionKey,
     record: VersionedRecord | None,
     result: answers.PartitionData,
 ) -> None:
-    """Fill in what the leader learns of the partition after the change (C-ISR-4)."""
+    """Fill in the partition after the change, or the error if another replica leads (C-ISR-4)."""
     before = after = cluster.image.topics.partition(key)
     assert before is not None
     assert after is not None

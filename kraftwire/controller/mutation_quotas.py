@@ -50,7 +50,7 @@ class MutationQuotas:
     def charge(
         self, image: MetadataImage, owner: _Owner, now_ms: int, *, is_strict: bool
     ) -> Charge:
-        """Return what takes tokens for a request of a user and client id."""
+        """Return the charge of a request of a user and client id."""
         found = _quota(image, *owner)
         if found is None:
             return Charge(self, owner, None, is_strict=is_strict)
@@ -114,8 +114,8 @@ class Charge:
         self.throttle_ms = round(-bucket.tokens / bucket.rate * 1000)
 
     def commit(self) -> None:
-        """Let what was taken count. A bucket of which nobody has asked is full once somebody does,
-        whatever its rate is then."""
+        """Store the bucket without the tokens that were taken. One that nothing was taken from is
+        not stored: it is full when the next request comes, whatever its rate is then."""
         if self._bucket is not None and self._is_asked:
             self._quotas.keep(self._owner, self._bucket)
 

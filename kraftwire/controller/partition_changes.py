@@ -33,7 +33,7 @@ _UNCHANGED_LEADER = -2
 
 
 class Election(Enum):
-    """Which leader is looked for."""
+    """The kind of leader that an election may choose."""
 
     ONLINE = auto()  # the leader stays if it can
     PREFERRED = auto()  # the first replica, if it can
@@ -42,7 +42,7 @@ class Election(Enum):
 
 @dataclass(slots=True)
 class Target:
-    """What a partition is to become; None leaves a list as it is.
+    """The partition as it should become; None leaves a list as it is.
 
     `directories` are new ones by broker id. `unclean` are brokers that have lost what they had not
     flushed: they are not eligible any more. `can_lead` decides on a broker id.

@@ -18,7 +18,7 @@ _LAST = 2**63 - 1 - BLOCK
 
 
 def allocate_producer_ids(cluster: Cluster, request: AllocateProducerIdsRequest) -> StepResult:
-    """Give a broker the next block of ids, none of which is ever given again. Raises: ApiError."""
+    """Allocate the next block of ids, none of them again, to a broker. Raises: ApiError."""
     broker = cluster.image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return StepResult(AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))

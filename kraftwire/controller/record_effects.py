@@ -61,7 +61,7 @@ def effect_of(record: Any) -> Effect | None:
 
 
 def _effect(action: Action, family: Family, *fields: str) -> Callable[[Any], Effect]:
-    """Return what makes the effect of a record; `fields` are those that have the entity's key."""
+    """Return the function from a record to its effect; `fields` are those with the entity's key."""
     key_of = attrgetter(*fields) if fields else _no_key
     return lambda record: Effect(action, family, key_of(record))
 

@@ -1,4 +1,4 @@
-"""What registrations of brokers and of controllers share: their bounds, and what records repeat.
+"""Bounds of the registrations of brokers and controllers, and the parts that their records repeat.
 
 Every node keeps a registration for as long as its node is registered.
 """

@@ -28,7 +28,7 @@ class Sessions:
     shutdown_offsets: dict[int, int] = field(default_factory=dict)
 
     def renew_all(self, image: MetadataImage, now_ms: int) -> None:
-        """Give every unfenced broker a fresh session: a change of controller must not fence a
+        """Renew the session of every unfenced broker: a change of controller must not fence a
         cluster."""
         self.last_ms = {(broker.id, broker.epoch): now_ms for broker in image.alive_brokers}
         self.offsets.clear()

@@ -18,7 +18,7 @@ VersionedRecord = tuple[Message, int]
 
 @dataclass(slots=True)
 class StepResult:
-    """What to write and to answer.
+    """The records to write and the answer.
 
     `on_committed` is called once the records are committed, before the answer goes out.
     """

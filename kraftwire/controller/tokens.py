@@ -37,7 +37,7 @@ def create_token(
     *,
     new_id: Callable[[], str],
 ) -> StepResult:
-    """Give a token to who asks, or to another owner; `new_id` makes its id (C-TOK-2)."""
+    """Create a token for its requester, or for another owner; `new_id` makes its id (C-TOK-2)."""
     owner = requester
     if request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
@@ -76,7 +76,7 @@ def create_token(
 def renew_token(
     cluster: Cluster, request: RenewDelegationTokenRequest, principal: Principal
 ) -> StepResult:
-    """Let a token live longer. Raises: ApiError (C-TOK-3)."""
+    """Postpone the expiry of a token. Raises: ApiError (C-TOK-3)."""
     tokens, token = _found(cluster, request.hmac)
     if has_expired(token, cluster.epoch_ms):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_EXPIRED, _EXPIRED)
@@ -89,7 +89,7 @@ def renew_token(
 def expire_token(
     cluster: Cluster, request: ExpireDelegationTokenRequest, principal: Principal
 ) -> StepResult:
-    """Let a token live for a period only; one below 0 removes it. Raises: ApiError (C-TOK-3)."""
+    """Set the period until a token expires; one below 0 removes it. Raises: ApiError (C-TOK-3)."""
     _, token = _found(cluster, request.hmac)
     _check_owner(token, principal)
     period_ms = request.expiry_time_period_ms
@@ -124,7 +124,7 @@ def _enabled(cluster: Cluster) -> Tokens:
 
 
 def _found(cluster: Cluster, hmac: bytes) -> tuple[Tokens, DelegationTokenRecord]:
-    """Return the same, and a copy of the token with an HMAC. Raises: ApiError."""
+    """Return the tokens' key and limits, and a copy of the token with an HMAC. Raises: ApiError."""
     tokens = _enabled(cluster)
     token = tokens.find(cluster.image.tokens, hmac)
     if token is None:

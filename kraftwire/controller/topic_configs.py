@@ -50,7 +50,7 @@ def check_topic_configs(cluster: Cluster, values: Mapping[str, str]) -> None:
         if key is None:
             raise invalid_config(f"{name} is not a configuration key of topics")
         check_length(name, value)
-        check_value(name, value, key.wrong)
+        check_value(name, value, key.validator)
     _check_together(cluster, values)
 
 
@@ -84,10 +84,10 @@ def effective_values(
 
 
 def _inherited_number(cluster: Cluster, key: TopicKey) -> int:
-    """Return what a topic inherits, past values of brokers that a controller cannot read
+    """Return the number that a topic inherits, past values of brokers that a controller cannot read
     (C-CFG-17)."""
     found = (each.value for each in _given(cluster, key))
-    return int(next((value for value in found if not key.wrong(value)), key.default))
+    return int(next((value for value in found if not key.validator(value)), key.default))
 
 
 def _inherited(cluster: Cluster, key: TopicKey) -> EffectiveValue:

@@ -17,6 +17,9 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import TOPIC_NAME_RULE, is_topic_name
 
 _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+# Returns the problem of a value, an empty text if it is valid.
+Validator = Callable[[str], str]
+
 # The longest array that Java makes.
 _ARRAY_MAX = _INT_MAX - 8
 
@@ -42,12 +45,12 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicKey:
-    """A key of a topic's configuration. `wrong` returns why a value is not acceptable, else ''."""
+    """A key of a topic's configuration. `validator` is that of its values."""
 
     name: str
     kind: Kind
     default: str
-    wrong: Callable[[str], str]
+    validator: Validator
     synonyms: tuple[str, ...] = ()
 
 
@@ -66,31 +69,32 @@ def whole_number(value: str | None) -> int | None:
     return int(match[1] + match[2]) if match is not None else None
 
 
-def whole(low: int, high: int) -> Callable[[str], str]:
-    """Return what says why a value is not a whole number within bounds."""
-    def wrong(value: str) -> str:
+def whole_within(low: int, high: int) -> Validator:
+    """Return a validator for whole numbers within bounds."""
+
+    def problem(value: str) -> str:
         number = whole_number(value)
         if number is not None and low <= number <= high:
             return ""
         return f"{value!r:.300} is not a whole number from {low} to {high}"
 
-    return wrong
+    return problem
 
 
-def _level(low: int, high: int) -> Callable[[str], str]:
-    """A compression level, or -1 for the codec's own default."""
-    within = whole(low, high)
+def _level(low: int, high: int) -> Validator:
+    """Return a validator for a compression level, or -1 for the codec's own default."""
+    within = whole_within(low, high)
     return lambda value: "" if trimmed(value) == "-1" else within(value)
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """Return what says why a value is none of a few."""
+def one_of(*allowed: str) -> Validator:
+    """Return a validator for a fixed set of values."""
     what = " or ".join(allowed)
     return lambda value: "" if trimmed(value) in allowed else f"{value!r} is not {what}"
 
 
 def boolean(value: str) -> str:
-    """Return why a value is neither true nor false, else an empty text."""
+    """Validate true or false."""
     is_one = trimmed(value).lower() in ("true", "false")
     return "" if is_one else f"{value!r} is neither true nor false"
 
@@ -130,8 +134,8 @@ def elements(value: str) -> list[str]:
 
 
 def _of(kind: Kind) -> Callable[..., TopicKey]:
-    def key(name: str, default: object, wrong: Callable[[str], str], *synonyms: str) -> TopicKey:
-        return TopicKey(name, kind, str(default), wrong, synonyms)
+    def key(name: str, default: object, validator: Validator, *synonyms: str) -> TopicKey:
+        return TopicKey(name, kind, str(default), validator, synonyms)
 
     return key
 
@@ -139,8 +143,8 @@ def _of(kind: Kind) -> Callable[..., TopicKey]:
 _boolean_key, _string, _int, _long = map(_of, (Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG))
 _double, _list = _of(Kind.DOUBLE), _of(Kind.LIST)
 
-_above_0, _from_0 = whole(1, _LONG_MAX), whole(0, _LONG_MAX)
-_bytes = whole(0, _INT_MAX)
+_above_0, _from_0 = whole_within(1, _LONG_MAX), whole_within(0, _LONG_MAX)
+_bytes = whole_within(0, _INT_MAX)
 _codecs = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _clocks = one_of("CreateTime", "LogAppendTime")
 _UNCLEAN = "unclean.leader.election.enable"
@@ -149,9 +153,9 @@ _UNCLEAN = "unclean.leader.election.enable"
 _KEYS = (
     _list("cleanup.policy", "delete", _cleanup, "log.cleanup.policy"),
     _int("compression.gzip.level", -1, _level(1, 9), "compression.gzip.level"),
-    _int("compression.lz4.level", 9, whole(1, 17), "compression.lz4.level"),
+    _int("compression.lz4.level", 9, whole_within(1, 17), "compression.lz4.level"),
     _string("compression.type", "producer", _codecs, "compression.type"),
-    _int("compression.zstd.level", 3, whole(-131072, 22), "compression.zstd.level"),
+    _int("compression.zstd.level", 3, whole_within(-131072, 22), "compression.zstd.level"),
     _long("delete.retention.ms", 86_400_000, _from_0, "log.cleaner.delete.retention.ms"),
     _boolean_key("errors.deadletterqueue.group.enable", "false", boolean),
     _long("file.delete.delay.ms", 60_000, _from_0, "log.segment.delete.delay.ms"),
@@ -163,11 +167,11 @@ _KEYS = (
     _list("follower.replication.throttled.replicas", "", _throttled),
     _int("index.interval.bytes", 4096, _bytes, "log.index.interval.bytes"),
     _list("leader.replication.throttled.replicas", "", _throttled),
-    _long("local.retention.bytes", -2, whole(-2, _LONG_MAX), "log.local.retention.bytes"),
-    _long("local.retention.ms", -2, whole(-2, _LONG_MAX), "log.local.retention.ms"),
+    _long("local.retention.bytes", -2, whole_within(-2, _LONG_MAX), "log.local.retention.bytes"),
+    _long("local.retention.ms", -2, whole_within(-2, _LONG_MAX), "log.local.retention.ms"),
     _long("max.compaction.lag.ms", _LONG_MAX, _above_0, "log.cleaner.max.compaction.lag.ms"),
     _int(
-        "max.decompressed.message.bytes", _ARRAY_MAX, whole(1, _ARRAY_MAX),
+        "max.decompressed.message.bytes", _ARRAY_MAX, whole_within(1, _ARRAY_MAX),
         "max.decompressed.message.bytes",
     ),
     _int("max.message.bytes", 1_048_588, _bytes, "message.max.bytes"),
@@ -180,17 +184,17 @@ _KEYS = (
     _string("message.timestamp.type", "CreateTime", _clocks, "log.message.timestamp.type"),
     _double("min.cleanable.dirty.ratio", 0.5, _share, "log.cleaner.min.cleanable.ratio"),
     _long("min.compaction.lag.ms", 0, _from_0, "log.cleaner.min.compaction.lag.ms"),
-    _int("min.insync.replicas", 1, whole(1, _INT_MAX), "min.insync.replicas"),
+    _int("min.insync.replicas", 1, whole_within(1, _INT_MAX), "min.insync.replicas"),
     _boolean_key("preallocate", "false", boolean, "log.preallocate"),
-    _long("remote.copy.lag.bytes", -1, whole(-1, _LONG_MAX), "log.remote.copy.lag.bytes"),
-    _long("remote.copy.lag.ms", 0, whole(-1, _LONG_MAX), "log.remote.copy.lag.ms"),
+    _long("remote.copy.lag.bytes", -1, whole_within(-1, _LONG_MAX), "log.remote.copy.lag.bytes"),
+    _long("remote.copy.lag.ms", 0, whole_within(-1, _LONG_MAX), "log.remote.copy.lag.ms"),
     _boolean_key("remote.log.copy.disable", "false", boolean),
     _boolean_key("remote.log.delete.on.disable", "false", boolean),
     _boolean_key("remote.storage.enable", "false", boolean),
-    _long("retention.bytes", -1, whole(-(2**63), _LONG_MAX), "log.retention.bytes"),
-    _long("retention.ms", 604_800_000, whole(-1, _LONG_MAX), "log.retention.ms"),
-    _int("segment.bytes", 1 << 30, whole(1 << 20, _INT_MAX), "log.segment.bytes"),
-    _int("segment.index.bytes", 10_485_760, whole(4, _INT_MAX), "log.index.size.max.bytes"),
+    _long("retention.bytes", -1, whole_within(-(2**63), _LONG_MAX), "log.retention.bytes"),
+    _long("retention.ms", 604_800_000, whole_within(-1, _LONG_MAX), "log.retention.ms"),
+    _int("segment.bytes", 1 << 30, whole_within(1 << 20, _INT_MAX), "log.segment.bytes"),
+    _int("segment.index.bytes", 10_485_760, whole_within(4, _INT_MAX), "log.index.size.max.bytes"),
     _long("segment.jitter.ms", 0, _from_0, "log.roll.jitter.ms"),
     _long("segment.ms", 604_800_000, _above_0, "log.roll.ms"),
     _boolean_key(_UNCLEAN, "false", boolean, _UNCLEAN),
@@ -198,7 +202,7 @@ _KEYS = (
 
 TOPIC_KEYS: dict[str, TopicKey] = {key.name: key for key in _KEYS}
 # Kafka's own tests set it; it is listed nowhere.
-_SEGMENT = _int("internal.segment.bytes", "", whole(-(2**31), _INT_MAX))
+_SEGMENT = _int("internal.segment.bytes", "", whole_within(-(2**31), _INT_MAX))
 HIDDEN_KEYS = {_SEGMENT.name: _SEGMENT}
 TOPIC_KEY_NAMES = frozenset(TOPIC_KEYS | HIDDEN_KEYS)
 # Settings of a properties file in other units: factor to milliseconds by suffix.
@@ -230,9 +234,10 @@ def setting_errors(settings: Mapping[str, str]) -> dict[str, str]:
             value = settings.get(name)
             if value is None:
                 continue
-            wrong = whole(-1, _LONG_MAX // factor)(value) if factor > 1 else key.wrong(value)
-            if wrong:
-                errors[name] = wrong
+            in_unit = whole_within(-1, _LONG_MAX // factor)
+            problem = in_unit(value) if factor > 1 else key.validator(value)
+            if problem:
+                errors[name] = problem
     return errors
 
 
@@ -249,11 +254,11 @@ def check_length(name: str, value: str) -> None:
         raise invalid_config(f"the value of {name} is longer than {_VALUE_LENGTH_MAX} characters")
 
 
-def check_value(name: str, value: str, wrong: Callable[[str], str]) -> None:
+def check_value(name: str, value: str, validator: Validator) -> None:
     """Check a value. Raises: ApiError INVALID_CONFIG naming the key."""
-    why = wrong(value)
-    if why:
-        raise invalid_config(f"{name}: {why}")
+    problem = validator(value)
+    if problem:
+        raise invalid_config(f"{name}: {problem}")
 
 
 def invalid_config(text: str) -> ApiError:

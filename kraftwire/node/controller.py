@@ -232,7 +232,7 @@ class Controller:
         except ApiError as error:
             if error.code == ErrorCode.REQUEST_TIMED_OUT:
                 self._metrics.heartbeats_timed_out += 1
-                brokers.hear(self._image, self._sessions, request, now_ms())
+                brokers.renew_session(self._image, self._sessions, request, now_ms())
             raise
         finally:
             del self._heartbeats[id(request)]
@@ -356,12 +356,12 @@ class Controller:
         sessions = self._sessions
         if sessions.have_expired(now_ms):
             for request in self._heartbeats.values():
-                brokers.hear(self._image, sessions, request, now_ms)
+                brokers.renew_session(self._image, sessions, request, now_ms)
         return sessions.have_expired(now_ms)
 
     async def _fence(self, epoch: int) -> None:
         """Fence a broker whose session has expired."""
-        expiring = brokers.expire.in_pieces(
+        expiring = brokers.fence_expired.in_pieces(
             self._cluster, self._sessions, self._quorum.now_ms()
         )
         result = await in_turns(expiring, partial(self._check_epoch, epoch))

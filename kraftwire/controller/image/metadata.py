@@ -86,7 +86,7 @@ class MetadataImage:
         image.next_offset = snapshot.offset
         image._check = MetadataCheck(in_snapshot=True)
         for batch in batches:
-            image._check.batch(batch.base_offset, batch.last_offset)
+            image._check.begin_batch(batch.base_offset, batch.last_offset)
             image.timestamp = batch.max_timestamp
             if not batch.is_control:
                 # All records count as of the snapshot's last offset; offsets in the file start at
@@ -229,7 +229,7 @@ class MetadataImage:
         if batch.last_offset < self.next_offset:
             return
         self._note_epoch(batch)
-        self._check.batch(batch.base_offset, batch.last_offset)
+        self._check.begin_batch(batch.base_offset, batch.last_offset)
         if not batch.is_control:
             self._replay_records(batch)
         self.next_offset = batch.last_offset + 1
@@ -253,7 +253,7 @@ class MetadataImage:
         for record in records:
             offset = record.offset if at is None else at
             try:
-                self._take(offset, record.value)
+                self._apply_or_hold(offset, record.value)
             except (WireError, IncompleteImageError) as error:
                 self._note_problem(f"the record at offset {offset}: {error}")
 
@@ -261,7 +261,7 @@ class MetadataImage:
         self.problem = self.problem or problem
         self.problem_count += 1
 
-    def _take(self, offset: int, value: bytes | None) -> None:
+    def _apply_or_hold(self, offset: int, value: bytes | None) -> None:
         """Apply a record, or keep it until its transaction ends (KIP-866)."""
         try:
             decoded = decode_metadata(value)
@@ -273,7 +273,7 @@ class MetadataImage:
         assert value is not None
         assert decoded.version is not None
         self.counts[name] += 1
-        contradiction = self._check.record(offset, message)
+        contradiction = self._check.check_record(offset, message)
         if contradiction is not None:
             self.contradiction = self.contradiction or contradiction
             raise IncompleteImageError(f"{contradiction.record}, but {contradiction.state}")

@@ -86,7 +86,7 @@ class TopicsImage:
         return sum(self._by_leader.values())
 
     def order(self, key: PartitionKey) -> tuple[str, int]:
-        """Return what partitions are sorted by: the name of the topic, then the index."""
+        """Return the sort key of a partition: the name of its topic, then its index."""
         return self.names.get(key[0], ""), key[1]
 
     def all(self) -> Iterator[tuple[PartitionKey, PartitionRecord]]:

@@ -32,7 +32,7 @@ class BatchCheck:
         if decoded is None:
             self.fail()
         elif decoded.message is not None:
-            contradiction = self._check.record(offset, decoded.message)
+            contradiction = self._check.check_record(offset, decoded.message)
             if contradiction is not None:
                 self.found.append(contradiction)
 
@@ -67,12 +67,12 @@ class CheckedLog:
         if isinstance(batch, RecordBatch):
             batch.check_budget(self._budget)
         base_offset, last_offset = batch.base_offset, batch.last_offset
-        self._check.batch(base_offset, last_offset)
+        self._check.begin_batch(base_offset, last_offset)
         if not self._check.is_whole:
             loaded = self._snapshot_at(base_offset)
             if loaded is not None:
                 self._check = loaded.after_snapshot(base_offset)
-                self._check.batch(base_offset, last_offset)
+                self._check.begin_batch(base_offset, last_offset)
         return BatchCheck(self._check)
 
     def _snapshot_at(self, offset: int) -> MetadataCheck | None:

@@ -34,7 +34,7 @@ def _read_snapshot(path: Path) -> MetadataCheck | None:
         with open_source(path) as source:
             for found in Scanner(source, FileReport(findings.append).sink(str(path))).batches():
                 header = found.header
-                check.batch(header.base_offset, header.last_offset)
+                check.begin_batch(header.base_offset, header.last_offset)
                 batch = next(read_batches(found.buffer, found.start))
                 if isinstance(batch, RecordBatch):
                     batch.check_budget(budget)
@@ -57,5 +57,5 @@ def _take_snapshot_batch(check: MetadataCheck, batch: Batch) -> ControlType | No
             continue
         message = decode_metadata(record.value).message
         assert message is not None
-        check.record(record.offset, message)
+        check.check_record(record.offset, message)
     return kind

@@ -113,7 +113,7 @@ class ActiveController:
     def fence_expired(self) -> None:
         """Fence the brokers whose sessions have expired, one after the other."""
         while (expiry := self.sessions.next_expiry_ms()) is not None and expiry <= self.now_ms:
-            found = brokers.expire(self.cluster, self.sessions, self.now_ms)
+            found = brokers.fence_expired(self.cluster, self.sessions, self.now_ms)
             self.checks.expiring(found.records, self.now_ms)
             if not self._write(found.records):
                 continue

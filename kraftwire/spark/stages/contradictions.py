@@ -85,16 +85,16 @@ class _FolderCheck:
         if row["file"] != self._snapshot:
             self._snapshot = row["file"]
             self._check, self._budget = MetadataCheck(in_snapshot=True), LogBudget()
-        self._check.batch(row["base_offset"], row["last_offset"])
+        self._check.begin_batch(row["base_offset"], row["last_offset"])
 
     def _begin_in_log(self, row: dict[str, Any]) -> None:
         if self._snapshot:
             self._snapshot, self._check, self._budget = "", MetadataCheck(), LogBudget()
         offsets = row["base_offset"], row["last_offset"]
-        self._check.batch(*offsets)
+        self._check.begin_batch(*offsets)
         if not self._check.is_whole and offsets[0] in self._states:
             self._check = self._states.pop(offsets[0]).after_snapshot(offsets[0])
-            self._check.batch(*offsets)
+            self._check.begin_batch(*offsets)
 
     def _on_record(self, row: dict[str, Any], record: dict[str, Any]) -> None:
         try:
@@ -103,7 +103,7 @@ class _FolderCheck:
         except (KraftwireError, ValueError, KeyError):
             self._check.forget()
             return
-        contradiction = self._check.record(record["offset"], message)
+        contradiction = self._check.check_record(record["offset"], message)
         if contradiction is not None and len(self.found) < _FOUND_MAX:
             self.found.append(
                 {

@@ -47,7 +47,7 @@ def _serve(cluster: ControlledCluster, *steps: QueuedStep) -> list[int]:
 def _expire(cluster: ControlledCluster, broker_id: int) -> None:
     sessions = Sessions(9000)
     sessions.touch(cluster.image.brokers[broker_id], -9000)
-    cluster.do(brokers.expire(cluster.view, sessions, 0))
+    cluster.do(brokers.fence_expired(cluster.view, sessions, 0))
 
 
 def test_a_broker_that_comes_while_a_leader_goes_takes_its_place() -> None:

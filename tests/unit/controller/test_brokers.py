@@ -114,7 +114,7 @@ def unregistered(image: MetadataImage, broker_id: int) -> StepResult:
 
 def fenced(image: MetadataImage, sessions: Sessions, now_ms: int) -> Sequence[VersionedRecord]:
     """What is written for a session that has expired."""
-    return brokers.expire(Cluster(image), sessions, now_ms).records
+    return brokers.fence_expired(Cluster(image), sessions, now_ms).records
 
 
 def error_of(result: StepResult) -> int:
@@ -533,7 +533,7 @@ def test_a_broker_with_many_partitions_goes_and_comes_in_pieces() -> None:
         "heartbeat": brokers.heartbeat.in_pieces(
             cluster.view, sessions, beat, next_offset=1000, now_ms=1
         ),
-        "expire": brokers.expire.in_pieces(cluster.view, sessions, 1 << 40),
+        "expire": brokers.fence_expired.in_pieces(cluster.view, sessions, 1 << 40),
         "unregister": brokers.unregister_broker.in_pieces(
             cluster.view, UnregisterBrokerRequest(broker_id=1)
         ),

@@ -65,8 +65,8 @@ def _check(
     records: list[Message], base_offset: int = 0, *, check: MetadataCheck | None = None
 ) -> list[Contradiction]:
     check = check or MetadataCheck()
-    check.batch(base_offset, base_offset + len(records) - 1)
-    found = [check.record(base_offset + at, record) for at, record in enumerate(records)]
+    check.begin_batch(base_offset, base_offset + len(records) - 1)
+    found = [check.check_record(base_offset + at, record) for at, record in enumerate(records)]
     return [each for each in found if each is not None]
 
 

@@ -95,7 +95,7 @@ def test_a_silent_brokers_partitions_move_before_it_is_fenced() -> None:
     sessions = Sessions(9000)
     sessions.renew_all(cluster.image, 0)
     sessions.touch(cluster.image.brokers[2], 5000)
-    result = brokers.expire(cluster.view, sessions, 9000)
+    result = brokers.fence_expired(cluster.view, sessions, 9000)
     assert [record.NAME for record, _ in result.records] == [
         "PartitionChangeRecord",
         "BrokerRegistrationChangeRecord",
@@ -112,7 +112,7 @@ def test_an_unfenced_broker_leads_what_nobody_leads() -> None:
     topic_id = cluster.topic("t", [1], [1])
     sessions = Sessions(9000)
     sessions.renew_all(cluster.image, 0)
-    cluster.do(brokers.expire(cluster.view, sessions, 9000))
+    cluster.do(brokers.fence_expired(cluster.view, sessions, 9000))
     assert len(cluster.image.topics.without_leader) == 2
     answer = beat(cluster, sessions, 1)
     assert not answer.is_fenced
