@@ -20,7 +20,7 @@ def search_packets(source: random.Random) -> Counter[str]:
     """
     import numpy as np
 
-    from kraftwire.spark.captures.byte_ranges import join_ranges
+    from kraftwire.spark.captures.connection_bytes import join_ranges
 
     data = source.randbytes(source.choice((0, 1, 60, 2000)))
     starts = [source.randint(0, len(data)) for _ in range(source.randrange(20))]

@@ -69,6 +69,24 @@ def test_both_engines_make_the_same_index_of_damaged_captures(tmp_path: Path) ->
         same_index(str(path))
 
 
+def test_ranges_near_and_far_from_each_other_are_read_from_a_file(tmp_path: Path) -> None:
+    """Those that lie close together are read at once."""
+    generator = random.Random(seed())
+    data = generator.randbytes(1_000_000)
+    path = tmp_path / "bytes"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        for _ in range(50):
+            starts, sizes, position = [], [], 0
+            while position < len(data) - 200_000:
+                starts.append(position)
+                sizes.append(generator.choice((0, 1, 100, 5_000, 70_000)))
+                position += sizes[-1] + generator.choice((0, 1, 4_000, 5_000, 60_000))
+            parts = [data[start:][:size] for start, size in zip(starts, sizes, strict=True)]
+            found = engine.core.read_ranges(file.fileno(), np.array(starts), np.array(sizes))
+            assert found == b"".join(parts)
+
+
 def test_ranges_are_read_from_a_file(tmp_path: Path) -> None:
     """In any order; None where the file ends before a range does."""
     path = tmp_path / "bytes"

@@ -30,10 +30,6 @@ from kraftwire.spark.captures.tables import (
     Tables,
 )
 
-# A longer connection is cut if there are other cores to decode its parts. As a whole it takes
-# seconds, and ten where frames are small.
-CUT_BYTES = 256 * 1024 * 1024
-
 _METADATA_NAME = METADATA_TOPIC.encode()
 
 
@@ -48,21 +44,6 @@ class Part:
     span: Span
     is_last: bool
     state: bytes = b""
-
-
-def to_cut(recording: Recording, size_max: float) -> list[int]:
-    """Return the connections that are longer than `size_max` bytes and can be cut.
-
-    None where packets cannot be told apart by connection. Of a packed file every part would
-    have to unpack all before it, so its connections stay whole as well.
-    """
-    if any(file.has_fragments or file.is_packed for file in recording.files):
-        return []
-    return [
-        number
-        for number, indexed in enumerate(recording.connections, 1)
-        if indexed.size > size_max and not indexed.is_copy
-    ]
 
 
 def parts(
@@ -84,7 +65,7 @@ def parts(
 
 
 def decode_part(tables: Tables, recording: Recording, part: Part) -> Iterator[tuple[str, Any]]:
-    """Decode a part; yields as `Tables.bin` does."""
+    """Decode a part; yields as `Tables.decode` does."""
     state = ConnectionState.start(recording, part.number)
     if part.state:
         state = pickle.loads(part.state)

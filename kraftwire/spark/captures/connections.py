@@ -7,7 +7,7 @@ from collections.abc import Collection
 from kraftwire.capture.connections.protocol_detection import end_name
 from kraftwire.capture.framing.health import Health
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.spark.captures.packet_index import IndexedConnection
+from kraftwire.spark.captures.file_index import IndexedConnection
 from kraftwire.spark.tables.columns import ends
 
 # APIs whose request or response names the cluster (a Fetch between controllers does).

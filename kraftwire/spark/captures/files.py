@@ -1,14 +1,67 @@
-"""What the table files says about the files of a recording."""
+"""Where the bytes of files are: in frames, in other payload, in headers, or in no table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from kraftwire.capture.packets.time_order import WINDOW_BYTES
 from kraftwire.decode.text import size_text
+from kraftwire.spark.captures.connections import Connection
 from kraftwire.spark.captures.findings import BadBytes
-from kraftwire.spark.captures.recording import FileSums, Recording
+from kraftwire.spark.captures.recording import Recording
+
+
+@dataclass(slots=True)
+class FileSums:
+    """Bytes of payload of one file, or of some connections in it, and what came more than once.
+
+    `copied_packets` came before in other wrappings, `translated_connections` under another address.
+    """
+
+    kafka: int = 0
+    tls: int = 0
+    other: int = 0
+    duplicates: int = 0
+    undecoded: int = 0
+    copied_packets: int = 0
+    translated_connections: int = 0
+
+    def add(self, more: FileSums) -> None:
+        """Add those of other connections."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(more, each.name))
+
+
+def add_connection(sums: dict[str, FileSums], recording: Recording, about: Connection) -> None:
+    """Add the bytes of a connection to the sums of the files that hold them, by path.
+
+    The order of bytes decides which of several files they are in: skipped bytes first, then
+    copies, then the rest.
+    """
+    places = [
+        ("undecoded", about.undecoded), ("duplicates", about.duplicates), ("tls", about.tls),
+        ("other", about.other), ("kafka", about.kafka),
+    ]  # fmt: skip
+    shares = recording.shares[about.number - 1]
+    sums.setdefault(shares[0][0].path, FileSums()).copied_packets += about.copied_packets
+    for file, payload in shares:
+        left = payload if file is not shares[-1][0] else None
+        into = sums.setdefault(file.path, FileSums())
+        for at, (name, count) in enumerate(places):
+            part = count if left is None else min(count, left)
+            setattr(into, name, getattr(into, name) + part)
+            places[at] = name, count - part
+            left = None if left is None else left - part
+
+
+def add_copy(sums: dict[str, FileSums], recording: Recording, number: int) -> None:
+    """Add the bytes of a connection that is a copy to the sums of the files that hold them."""
+    shares = recording.shares[number - 1]
+    for file, payload in shares:
+        sums.setdefault(file.path, FileSums()).duplicates += payload
+    sums[shares[0][0].path].translated_connections += 1
 
 
 class FileBytes(NamedTuple):

@@ -10,6 +10,8 @@ import os
 from array import array
 from collections.abc import Callable
 
+import numpy as np
+
 from kraftwire import engine
 from kraftwire.capture.connections.connection import reverse_key
 from kraftwire.capture.connections.translations import Translations
@@ -21,23 +23,64 @@ from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.time_order import DISORDER_NS
 from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
-from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
+from kraftwire.spark.captures.file_index import (
+    SHARED,
+    FileIndex,
+    IndexedConnection,
+    PacketRuns,
+)
 from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
 
-__all__ = [
-    "SHARED",
-    "FileIndex",
-    "IndexedConnection",
-    "PacketIndexer",
-    "Runs",
-    "index_capture",
-]
-
-# Runs that are held before they are passed on: 16 bytes each.
+# Runs that are collected before they are passed on.
 _RUNS_MAX = 1_000_000
 
 _FILE_HEADER_SIZE = 24
 _ACK = 16
+
+
+# Called with the next runs of a file.
+KeepRuns = Callable[[PacketRuns], None]
+
+
+class _RunCollector:
+    """Joins adjacent bytes of a connection, and passes runs on in chunks."""
+
+    def __init__(self, keep: KeepRuns, size_max: int) -> None:
+        self._keep = keep
+        self._size_max = size_max
+        self._numbers, self._starts, self._sizes = array("I"), array("q"), array("I")
+
+    def add(self, number: int, start: int, size: int) -> None:
+        """Add the bytes that follow those before, as a run or to the last one."""
+        sizes = self._sizes
+        if (
+            sizes
+            and number == self._numbers[-1]
+            and self._starts[-1] + sizes[-1] == start
+            and sizes[-1] < self._size_max
+        ):
+            sizes[-1] += size
+        else:
+            self.extend([number], [start], [size])
+
+    def extend(self, numbers: list[int], starts: list[int], sizes: list[int]) -> None:
+        """Add runs that are not adjacent to each other."""
+        if len(self._numbers) >= _RUNS_MAX:
+            self.hand_over()
+        self._numbers.extend(numbers)
+        self._starts.extend(starts)
+        self._sizes.extend(sizes)
+
+    def hand_over(self) -> None:
+        """Pass on what was collected."""
+        self._keep(
+            PacketRuns(
+                np.frombuffer(self._numbers, np.uint32),
+                np.frombuffer(self._starts, np.int64),
+                np.frombuffer(self._sizes, np.uint32),
+            )
+        )
+        self._numbers, self._starts, self._sizes = array("I"), array("q"), array("I")
 
 
 class PacketIndexer:
@@ -46,9 +89,9 @@ class PacketIndexer:
     # A run is read at once, and a long connection can be cut only between two runs.
     run_bytes_max = 256 * 1024
 
-    def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
+    def __init__(self, path: str, keep: KeepRuns) -> None:
         self._index = FileIndex(path)
-        self._keep = keep
+        self._runs = _RunCollector(keep, self.run_bytes_max)
         self._directions: dict[bytes, PacketDirection] = {}
         # Those of other connections between the same ends: copies, or not.
         self._others: dict[tuple[bytes, bool], PacketDirection] = {}
@@ -58,7 +101,6 @@ class PacketIndexer:
         self._gatherer = Gatherer()
         self._health = Health()
         self._last_ns = -1
-        self._run = -1  # the number of the run that the next packet may extend
 
     def index(self) -> FileIndex:
         """Index the file and return its index."""
@@ -74,10 +116,9 @@ class PacketIndexer:
             index.is_packed = file.read(PACKED_MAGIC_SIZE).startswith(PACKED)
         index.size = source.size
         if index.end < index.size and not source.problem:
-            self._note(SHARED, index.end, index.size - index.end)
+            self._runs.add(SHARED, index.end, index.size - index.end)
             index.end = index.size
-        if self._keep is not None:
-            self._hand_over(self._keep)
+        self._runs.hand_over()
         index.problem, index.is_damaged = source.problem, source.is_damaged
         index.packets = self._health.packets
         index.unopened = tuple(self._health.unopened_texts())
@@ -124,14 +165,8 @@ class PacketIndexer:
             self._reach(base + at, base + after)
             self._end_at(first_ns, time_ns)
             self._index.recorded.note_run(first_ns, time_ns)
-            self._note(numbers[0], starts[0], sizes[0])
-            if len(numbers) > 1:
-                self._begin_run(numbers[1], starts[1], sizes[1])
-                index = self._index
-                index.numbers.extend(numbers[2:])
-                index.starts.extend(starts[2:])
-                index.sizes.extend(sizes[2:])
-                self._run = numbers[-1]
+            self._runs.add(numbers[0], starts[0], sizes[0])
+            self._runs.extend(numbers[1:], starts[1:], sizes[1:])
         return after, taken, time_ns
 
     def _end_at(self, first_ns: int, last_ns: int) -> None:
@@ -147,7 +182,7 @@ class PacketIndexer:
         """Go on to the next packet; what stands before it belongs to all connections."""
         index = self._index
         if start != index.end:
-            self._note(SHARED, index.end, start - index.end)
+            self._runs.add(SHARED, index.end, start - index.end)
         index.end = end
 
     def _direction(self, segment: Segment, position: int, time_ns: int) -> PacketDirection:
@@ -183,33 +218,7 @@ class PacketIndexer:
         direction.packets += 1
         direction.size += size
         direction.last_ns = time_ns
-        self._note(direction.number, position, size)
-
-    def _note(self, number: int, position: int, size: int) -> None:
-        """Add a run of bytes, or extend the last one."""
-        index = self._index
-        if (
-            number == self._run
-            and index.starts[-1] + index.sizes[-1] == position
-            and index.sizes[-1] < self.run_bytes_max
-        ):
-            index.sizes[-1] += size
-        else:
-            self._begin_run(number, position, size)
-
-    def _begin_run(self, number: int, position: int, size: int) -> None:
-        index = self._index
-        if self._keep is not None and len(index.numbers) >= _RUNS_MAX:
-            self._hand_over(self._keep)
-        self._run = number
-        index.numbers.append(number)
-        index.starts.append(position)
-        index.sizes.append(size)
-
-    def _hand_over(self, keep: Callable[[Runs], None]) -> None:
-        index = self._index
-        keep((index.numbers, index.starts, index.sizes))
-        index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
+        self._runs.add(direction.number, position, size)
 
     def _meet(
         self, key: bytes, position: int, time_ns: int, *, is_copy: bool = False
@@ -234,12 +243,13 @@ class PacketIndexer:
                 indexed.is_first_client = is_client == is_first
 
 
-def index_capture(
-    path: str | os.PathLike[str], keep: Callable[[Runs], None] | None = None
-) -> FileIndex:
+def index_capture(path: str | os.PathLike[str], keep: KeepRuns | None = None) -> FileIndex:
     """Index the packets of a capture.
 
-    With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
+    With `keep`, runs are passed to it in chunks, and the index has none. Raises: StorageError if
     the file cannot be opened or is not a capture.
     """
-    return PacketIndexer(os.fspath(path), keep).index()
+    chunks: list[PacketRuns] = []
+    index = PacketIndexer(os.fspath(path), keep or chunks.append).index()
+    index.runs = chunks
+    return index

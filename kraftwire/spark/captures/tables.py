@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,13 @@ from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
+from kraftwire.spark.captures.connection_bytes import ConnectionBytes, PositionMap
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.files import FileSums, add_connection, add_copy
 from kraftwire.spark.captures.findings import BadBytes, bad_bytes
 from kraftwire.spark.captures.quorum import GROUP_APIS, Observer, QuorumExchanges
-from kraftwire.spark.captures.recording import FileSums, Held, Places, Recording, Span
+from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows, TypedRows, typed_rows
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
@@ -56,7 +58,9 @@ _OF_EXCHANGES = _OF_RAFT | {"exchanges", "partition_traffic", "group_exchanges"}
 # Tables that need the batches of users' records.
 _WITH_BATCHES = _OF_RECORDS | _OF_RAFT | {"partition_traffic", "group_exchanges"}
 
-# A longer connection is decoded as it is read.
+# Connections are read together up to this size, and then decoded from memory. A longer one is held
+# alone; beyond the second size it is decoded as it is read.
+TOGETHER_BYTES_MAX = 32 * 1024 * 1024
 _HELD_BYTES_MAX = 64 * 1024 * 1024
 
 # Frames after which rows may be converted to Arrow.
@@ -84,21 +88,29 @@ class Tables:
         self.sums: dict[str, FileSums] = {}
         self.greetings: Greetings = {}
 
-    def bin(
-        self, recording: Recording, numbers: Sequence[int]
+    def decode(
+        self, recording: Recording, numbers: Iterable[int], bytes_max: int = TOGETHER_BYTES_MAX
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode connections of a recording, one after the other.
 
         Yields batches of rows with the names of their tables as soon as there are enough; `take`
-        returns the rest. A copy of another connection is only counted.
+        returns the rest. Connections are read together up to about `bytes_max`; a copy of another
+        one is only counted.
         """
-        connections = recording.connections
-        copies = {each for each in numbers if connections[each - 1].is_copy}
-        for number in copies:
-            recording.share_copy(number, self.sums)
-        numbers = [each for each in numbers if each not in copies]
-        small = [each for each in numbers if connections[each - 1].size <= _HELD_BYTES_MAX]
-        found = recording.read(small)
+        originals = []
+        for number in numbers:
+            if recording.connections[number - 1].is_copy:
+                add_copy(self.sums, recording, number)
+            else:
+                originals.append(number)
+        for together in _portions(recording, originals, bytes_max):
+            yield from self._decode_together(recording, together)
+
+    def _decode_together(
+        self, recording: Recording, numbers: Sequence[int]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        sizes = {number: recording.connections[number - 1].size for number in numbers}
+        found = recording.read([each for each in numbers if sizes[each] <= _HELD_BYTES_MAX])
         with rare_collection():
             for number in numbers:
                 one = ConnectionDecoder(self, ConnectionState.start(recording, number), recording)
@@ -111,7 +123,7 @@ class Tables:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode a part of a connection that was cut; the last one adds the row of the connection.
 
-        As `bin`.
+        As `decode`.
         """
         with rare_collection():
             for _ in ConnectionDecoder(self, state, recording).streamed(span, is_last=is_last):
@@ -130,6 +142,23 @@ class Tables:
         rows = self.rows.get(name)
         if rows is not None:
             rows.add(about)
+
+
+def _portions(
+    recording: Recording, numbers: Iterable[int], bytes_max: int
+) -> Iterator[list[int]]:
+    """Yield connections that fit into memory together."""
+    portion: list[int] = []
+    size = 0
+    for number in numbers:
+        weight = recording.connections[number - 1].weight
+        if portion and size + weight > bytes_max:
+            yield portion
+            portion, size = [], 0
+        portion.append(number)
+        size += weight
+    if portion:
+        yield portion
 
 
 @dataclass(slots=True)
@@ -176,7 +205,7 @@ class ConnectionDecoder:
         self._observer = state.observer
         self._frame_steps = list(self._steps_of_frames())
         self._exchange_steps = list(self._steps_of_exchanges())
-        self._places: Places | None = None
+        self._positions: PositionMap | None = None
 
     def _steps_of_frames(self) -> Iterator[Callable[[Read], None]]:
         """Yield what is done with every frame, for the tables that are wanted."""
@@ -204,9 +233,9 @@ class ConnectionDecoder:
         if self._wants_raft:
             yield self._add_of_quorums
 
-    def held(self, held: Held) -> Iterator[None]:
+    def held(self, held: ConnectionBytes) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
-        self._places = Places(held)
+        self._positions = held.positions()
         capture = Capture(
             held.pieces(),
             name=self._recording.files[0].name,
@@ -270,24 +299,24 @@ class ConnectionDecoder:
         about.finish(capture.health)
         if about.cluster is None:
             about.cluster = self._recording.shared_names.clusters.get(ends(about.name)[1])
-        file, about.position = self._recording.place(about.indexed.position)
+        file, about.position = self._recording.file_at(about.indexed.position)
         about.file = file.name
         self._add("connections", about)
         if about.undecoded:
             place = about.file, about.position
             bad = BadBytes(*place, about.undecoded, "stream", "skipped", _SKIPPED)
             self._add("bad_input", bad)
-        self._recording.share(about.number, about, self._tables.sums)
+        add_connection(self._tables.sums, self._recording, about)
 
     def _place(self, frames: Sequence[RawFrame]) -> None:
         """Replace positions among the packets by those in the frames' files."""
-        if self._places is not None:
-            self._places.place(frames, ends=self._wants_ends)
+        if self._positions is not None:
+            self._positions.move(frames, ends=self._wants_ends)
         if len(self._recording.files) > 1:
             for frame in frames:
-                file, frame.position = self._recording.place(frame.position)
+                file, frame.position = self._recording.file_at(frame.position)
                 if self._wants_ends:
-                    frame.end_position = self._recording.place(frame.end_position - 1)[1] + 1
+                    frame.end_position = self._recording.file_at(frame.end_position - 1)[1] + 1
                 frame.file = file.name
 
     def _end(self, ending: Ending) -> None:

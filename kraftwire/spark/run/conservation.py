@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kraftwire.errors import StorageError
-from kraftwire.spark.captures.files import FileBytes, file_rows, unreadable_file
+from kraftwire.spark.captures.files import FileBytes, FileSums, file_rows, unreadable_file
 from kraftwire.spark.captures.findings import BadBytes
-from kraftwire.spark.captures.recording import FileSums
+from kraftwire.spark.inputs import InputFile, expanded
 from kraftwire.spark.paths import readable
-from kraftwire.spark.run.inputs import InputFile, expanded
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done

@@ -13,8 +13,8 @@ from typing import Any
 
 from kraftwire.decode.files import open_source
 from kraftwire.errors import LogMovedError, StorageError
+from kraftwire.spark.inputs import InputFile, beside
 from kraftwire.spark.logs.plan import chain
-from kraftwire.spark.run.inputs import InputFile, beside
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.tail import Mark, check
 

@@ -18,8 +18,8 @@ from typing import Any
 from kraftwire import __version__
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.files import LocalFiles
+from kraftwire.spark.inputs import InputFile
 from kraftwire.spark.paths import own_folder
-from kraftwire.spark.run.inputs import InputFile
 
 _LOCK = "_manifest/lock"
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.spark.captures import CAPTURE_TABLES
-from kraftwire.spark.captures.connection_parts import CUT_BYTES
+from kraftwire.spark.captures.plan import CUT_BYTES
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.tables import TABLES, matching
 from kraftwire.spark.tables.apis import TYPED_TABLES

@@ -17,6 +17,7 @@ from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures.files import FileBytes
 from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.rows import Rows
+from kraftwire.spark.inputs import InputFile, find_inputs
 from kraftwire.spark.run.conservation import (
     capture_rows,
     log_rows,
@@ -27,7 +28,6 @@ from kraftwire.spark.run.conservation import (
     unreadable_rows,
 )
 from kraftwire.spark.run.incremental import Progress, next_state, progress_of
-from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.manifest import Manifest, Part, Source, claimed, refuse_strangers
 from kraftwire.spark.run.options import RunOptions, shared_tags
 from kraftwire.spark.run.parts import (

@@ -10,13 +10,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraftwire.capture.connections.connection import reverse_key
-from kraftwire.capture.packets.series import Span, chains, families
-from kraftwire.spark.captures.connection_parts import CUT_BYTES, to_cut
-from kraftwire.spark.captures.packet_index import FileIndex
-from kraftwire.spark.captures.recording import Recording, bins
+from kraftwire.spark.captures.plan import CUT_BYTES, divide, recordings
+from kraftwire.spark.captures.recording import Recording
+from kraftwire.spark.inputs import InputFile, capture_families
 from kraftwire.spark.run.incremental import Progress
-from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.tasks import Unit, load_index
 
@@ -50,36 +47,6 @@ def neighbours(
         for file in family
         if file in known
     ]
-
-
-def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
-    """Group captures that may belong to one recording, by their names."""
-    return families(files, lambda file: file.path)
-
-
-def capture_chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
-    """Return the captures of a family as recordings; those without packets are separate."""
-    spans = {
-        each.path: _span(each) for each in indexes if each.connections and not each.has_fragments
-    }
-    by_path = {each.path: each for each in indexes}
-    alone = [[each] for each in indexes if each.path not in spans]
-    chained = chains(spans.values())
-    return alone + [[by_path[span.path] for span in chain] for chain in chained]
-
-
-def _span(index: FileIndex) -> Span:
-    return Span(
-        index.path,
-        min(indexed.first_ns for indexed in index.connections),
-        max(indexed.last_ns for indexed in index.connections),
-        index.head,
-        frozenset(
-            key
-            for indexed in index.connections
-            for key in (indexed.key, reverse_key(indexed.key))
-        ),
-    )
 
 
 @dataclass(slots=True)
@@ -123,12 +90,11 @@ def plan_captures(
     names = {file.path: source_name([file]) for file in files}
     for family in capture_families(file for file in files if file.path not in problems):
         by_path = {file.path: file for file in family}
-        for chain in capture_chains([load_index(folder, names[file.path]) for file in family]):
-            members = [by_path[index.path] for index in chain]
+        for recording in recordings([load_index(folder, names[path]) for path in by_path]):
+            members = [by_path[index.path] for index in recording.files]
             source = Source(source_name(members), [file.identity for file in members])
-            if source.name in known:
-                continue
-            planned.append(Planned(source, recording=Recording(chain)))
+            if source.name not in known:
+                planned.append(Planned(source, recording=recording))
     share = sum(_traffic(each) for each in planned) / parallelism
     for each in planned:
         indexed = tuple(names[path] for path, _, _ in each.source.files)
@@ -145,26 +111,15 @@ def _traffic(planned: Planned) -> int:
 def _units(
     planned: Planned, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
 ) -> Iterator[Unit]:
-    """Return the connections of a recording in bins; `long` ones as units that cut them."""
-    recording = planned.recording
-    assert recording is not None
-    connections = recording.connections
-    cut = to_cut(recording, long)
-    rest = [number for number in range(1, len(connections) + 1) if number not in set(cut)]
+    """Yield units of about equal size for a recording; `long` connections in units that cut them.
+    """
+    assert planned.recording is not None
+    numbers = range(1, len(planned.recording.connections) + 1)
     size = min(_UNIT_BYTES_MAX, max(_UNIT_BYTES_MIN, _traffic(planned) // (2 * parallelism)))
-    # Fragmented packets cannot be assigned to connections before they are reassembled.
-    chosen = [rest]
-    if not any(index.has_fragments for index in recording.files):
-        uncut = [connections[number - 1] for number in rest]
-        portions = bins(uncut, size) if rest or not cut else []
-        chosen = [[rest[at - 1] for at in portion] for portion in portions]
-    name = planned.source.name
-    for at, numbers in enumerate(chosen):
-        read = sum(connections[number - 1].size for number in numbers)
-        yield Unit(f"{name}-{at:04}", read, indexed, tuple(numbers))
-    for number in cut:
-        read = connections[number - 1].size
-        yield Unit(f"{name}-c{number:04}", read, indexed, (number,), cut_bytes=cut_bytes)
+    for at, share in enumerate(divide(planned.recording, numbers, size, long)):
+        name = f"{planned.source.name}-{at:04}"
+        cut = cut_bytes if share.is_long else 0
+        yield Unit(name, share.size, indexed, share.connections, cut_bytes=cut)
 
 
 def plan_logs(files: Iterable[InputFile], progress: Mapping[str, Progress]) -> list[Planned]:

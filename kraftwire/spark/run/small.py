@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftwire.decode.files.walk import walk
-from kraftwire.spark.run.inputs import expanded
+from kraftwire.spark.inputs import expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.connection_parts import Part as ConnectionPart
 from kraftwire.spark.captures.connection_parts import decode_part, parts
-from kraftwire.spark.captures.decode import BIN_BYTES
-from kraftwire.spark.captures.packet_index import SHARED, FileIndex, Runs, index_capture
-from kraftwire.spark.captures.recording import FileSums, Recording, Span
+from kraftwire.spark.captures.file_index import FileIndex, PacketRuns
+from kraftwire.spark.captures.files import FileSums
+from kraftwire.spark.captures.packet_index import index_capture
+from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import Tables
 from kraftwire.spark.paths import own_folder, readable
@@ -33,9 +32,6 @@ _INDEXES = "indexes"
 _RUNS = ".runs"
 _CUTS = "cuts"
 _DONE = "done"
-
-# The type codes of `array`: I, Q and I.
-_KINDS = (np.uint32, np.uint64, np.uint32)
 
 # Small consecutive units form one task up to this size; each counts for at least a minimum.
 # Every core gets a few tasks anyway.
@@ -123,18 +119,32 @@ class ForEach:
         return [self.task(work) for work in bundle]
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredRuns:
+    """The runs of an index that lie in a file, in chunks."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[PacketRuns]:
+        with open(self.path, "rb") as file:
+            while file.peek(1):
+                yield pickle.load(file)
+
+
 def index_unit(work: Work) -> str:
     """Index a capture and store the index aside; return why that was not possible, or nothing."""
     job, unit = work
     target = own_folder(Path(job.folder) / TASKS / _INDEXES)
     fresh = target / f"{unit.name}.{_attempt()}.new"
+    stored = _StoredRuns(target / f"{unit.name}{_RUNS}")
     try:
         with open(fresh, "wb") as runs:
             index = index_capture(unit.path, lambda chunk: pickle.dump(chunk, runs))
     except StorageError as error:
         fresh.unlink()
         return readable(str(error))
-    fresh.replace(target / f"{unit.name}{_RUNS}")
+    fresh.replace(stored.path)
+    index.runs = stored
     with open(fresh, "wb") as head:
         pickle.dump(index, head)
     fresh.replace(target / unit.name)
@@ -142,32 +152,16 @@ def index_unit(work: Work) -> str:
 
 
 def load_index(folder: Path, name: str) -> FileIndex:
-    """Load a stored index, without the places of packets."""
+    """Load a stored index; its runs are read when they are wanted."""
     with open(folder / TASKS / _INDEXES / name, "rb") as file:
         index: FileIndex = pickle.load(file)
     return index
 
 
-def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Recording:
-    """Load a recording with the places of the packets of a unit's connections, perhaps only in a
-    span.
-    """
+def _load_recording(folder: Path, unit: Unit, span: Span | None = None) -> Recording:
+    """Load the recording of a unit, with the runs of its connections, perhaps only in a span."""
     recording = Recording([load_index(folder, name) for name in unit.indexes])
-    wanted = set(unit.connections)
-    for which, (name, index) in enumerate(zip(unit.indexes, recording.files, strict=True)):
-        is_chosen = recording.mask(which, wanted)
-        within = recording.within(which, span)
-        with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
-            while file.peek(1):
-                runs: Runs = pickle.load(file)
-                numbers = np.frombuffer(runs[0], np.uint32)
-                starts = np.frombuffer(runs[1], np.uint64)
-                is_within = (starts >= within.start) & (starts < within.stop)
-                is_wanted = is_chosen[numbers] & (is_within | (numbers == SHARED))
-                columns = (index.numbers, index.starts, index.sizes)
-                for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
-                    column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())
-    return recording
+    return recording.only(unit.connections, span)
 
 
 def decode_unit(work: Work) -> Done:
@@ -188,9 +182,7 @@ def _decode(job: Job, unit: Unit) -> Done:
         done.more = list(_cut(job, unit))
         return done
     with PartWriter(Path(job.folder), unit.name, _attempt(), dict(job.tags)) as writer:
-        if unit.cut:
-            _decode_cut(job, unit, writer, done)
-        elif unit.indexes:
+        if unit.indexes:
             _decode_capture(job, unit, writer, done)
         else:
             _decode_log(job, unit, writer, done)
@@ -211,7 +203,7 @@ def _attempt() -> int:
 def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
     """Cut a connection, store the state of its parts aside, and return the units to decode."""
     folder = Path(job.folder)
-    recording = _load_runs(folder, unit)
+    recording = _load_recording(folder, unit)
     (number,) = unit.connections
     target = own_folder(folder / TASKS / _CUTS)
     made: list[str] = []
@@ -226,40 +218,19 @@ def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
         yield replace(unit, name=name, size=unit.size // len(made), cut_bytes=0, cut=name)
 
 
-def _decode_cut(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
-    folder = Path(job.folder)
-    with open(folder / TASKS / _CUTS / unit.cut, "rb") as file:
-        part: ConnectionPart = pickle.load(file)
-    tables = Tables(job.tables, job.selection)
-    for table, batch in decode_part(tables, _load_runs(folder, unit, part.span), part):
-        writer.write(table, batch)
-    for table, batch in tables.take():
-        writer.write(table, batch)
-    done.sums = tables.sums
-
-
 def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
-    recording = _load_runs(Path(job.folder), unit)
-    tables = Tables(job.tables, job.selection)
-    for numbers in _portions(recording, unit.connections):
-        for table, batch in tables.bin(recording, numbers):
+    """Decode connections, or a part of one."""
+    folder, tables = Path(job.folder), Tables(job.tables, job.selection)
+    if unit.cut:
+        with open(folder / TASKS / _CUTS / unit.cut, "rb") as file:
+            part: ConnectionPart = pickle.load(file)
+        batches = decode_part(tables, _load_recording(folder, unit, part.span), part)
+    else:
+        batches = tables.decode(_load_recording(folder, unit), unit.connections)
+    for found in (batches, tables.take()):
+        for table, batch in found:
             writer.write(table, batch)
-    for table, batch in tables.take():
-        writer.write(table, batch)
     done.sums = tables.sums
-
-
-def _portions(recording: Recording, numbers: tuple[int, ...]) -> Iterator[list[int]]:
-    """Yield connections that fit into memory together."""
-    portion: list[int] = []
-    size = 0
-    for number in numbers:
-        if portion and size + recording.connections[number - 1].size > BIN_BYTES:
-            yield portion
-            portion, size = [], 0
-        portion.append(number)
-        size += recording.connections[number - 1].size
-    yield portion
 
 
 def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:

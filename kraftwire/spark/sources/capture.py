@@ -7,6 +7,7 @@ decodes connections to Arrow batches.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +20,19 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.decode import unknown_text
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Recording, Tables, bins
-from kraftwire.spark.captures.connection_parts import CUT_BYTES, Part, decode_part, parts, to_cut
+from kraftwire.spark.captures.connection_parts import Part, decode_part, parts
 from kraftwire.spark.captures.connections import may_be_called
+from kraftwire.spark.captures.file_index import FileIndex, IndexedConnection
 from kraftwire.spark.captures.files import file_rows, unreadable_file
-from kraftwire.spark.captures.packet_index import FileIndex, IndexedConnection, index_capture
+from kraftwire.spark.captures.packet_index import index_capture
+from kraftwire.spark.captures.plan import CUT_BYTES, Share, divide, recordings
+from kraftwire.spark.captures.recording import Recording
 from kraftwire.spark.captures.selection import Selection
+from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
+from kraftwire.spark.inputs import InputFile, capture_families, expanded, find_inputs
 from kraftwire.spark.paths import local_path, readable
-from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
-from kraftwire.spark.run.plan import capture_chains, capture_families
 from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
-from kraftwire.spark.sources.options import positive, pushes
+from kraftwire.spark.sources.options import by_size, positive, pushes
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 
@@ -48,25 +51,17 @@ _OF_FILES = frozenset({"files", "bad_input"})
 
 @dataclass(frozen=True)
 class _Task:
-    """Files of one recording, by path or with their indexes, and the connections to decode.
+    """A capture to decode as a whole, by its path, or the indexes of a recording with connections.
 
-    Without an index, all connections of the files are decoded; `is_first` is true for the task with
-    the rows about the files themselves. `part` is that of the one connection that was cut.
+    `has_files` is true for the task with the rows about the files themselves. `part` is that of the
+    one connection that was cut.
     """
 
-    paths: tuple[str, ...]
+    path: str = ""
     indexes: tuple[FileIndex, ...] = ()
     connections: tuple[int, ...] = ()
-    is_first: bool = True
+    has_files: bool = True
     part: Part | None = None
-
-
-class _CapturePartition(InputPartition):
-    """The input of one task."""
-
-    def __init__(self, tasks: tuple[_Task, ...]) -> None:
-        super().__init__(tasks)
-        self.tasks = tasks
 
 
 class CaptureSource(DataSource):
@@ -108,48 +103,35 @@ class _CaptureReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return tasks of about `splitBytes`, with small captures combined."""
-        made: list[InputPartition] = []
-        tasks: list[_Task] = []
-        size = 0
-        for task, length in self._tasks():
-            if tasks and size + length > self._split:
-                made.append(_CapturePartition(tuple(tasks)))
-                tasks, size = [], 0
-            tasks.append(task)
-            size += length
-        # Without any partition, Spark would read one that does not exist.
-        if tasks or not made:
-            made.append(_CapturePartition(tuple(tasks)))
-        return made
+        return [InputPartition(tasks) for tasks in by_size(self._tasks(), self._split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a task, as Arrow batches that have exactly the schema."""
-        assert isinstance(partition, _CapturePartition)
+        """Yield the rows of some tasks, as Arrow batches that have exactly the schema."""
         target = to_arrow_schema(self._schema, timezone="UTC")
         with rare_collection():
-            for task in partition.tasks:
+            for task in partition.value:
                 for batch in self._batches(task):
                     yield batch.select(target.names).cast(target)
 
     def _batches(self, task: _Task) -> Iterator[Any]:
-        try:
-            recording = Recording(task.indexes or [index_capture(path) for path in task.paths])
-        except StorageError as error:
-            yield from self._unreadable(task, error)
-            return
         tables = Tables((self._table,), self._selection)
-        if task.part is not None:
-            for _, batch in decode_part(tables, recording, task.part):
-                yield batch
+        try:
+            recording = Recording(task.indexes or [index_capture(task.path)])
+        except StorageError as error:
+            # It may have been deleted since it was found.
+            size = Path(task.path).stat().st_size if Path(task.path).exists() else 0
+            rows = unreadable_file(readable(task.path), size, readable(str(error)))
         else:
-            numbers = task.connections or self._wanted(recording)
-            chosen = [recording.connections[number - 1] for number in numbers]
-            for portion in bins(chosen, BIN_BYTES) if chosen else ():
-                for _, batch in tables.bin(recording, [numbers[at - 1] for at in portion]):
-                    yield batch
-        if task.is_first:
-            for name, about in file_rows(recording, tables.sums):
-                tables.add(name, about)
+            if task.part is not None:
+                decoded = decode_part(tables, recording, task.part)
+            else:
+                wanted = task.connections if task.indexes else self._wanted(recording)
+                decoded = tables.decode(recording, wanted)
+            for _, batch in decoded:
+                yield batch
+            rows = file_rows(recording, tables.sums) if task.has_files else iter(())
+        for name, about in rows:
+            tables.add(name, about)
         for _, batch in tables.take():
             yield batch
 
@@ -158,17 +140,6 @@ class _CaptureReader(DataSourceReader):
         if self._table in TYPED_TABLES:
             return frozenset({typed_table(self._table).api_key})
         return self._bounds.apis if self._table in _BY_API else None
-
-    def _unreadable(self, task: _Task, error: StorageError) -> Iterator[Any]:
-        """Return the rows about a file that looked like a capture."""
-        path = task.paths[0]
-        # It may have been deleted since it was found.
-        size = Path(path).stat().st_size if Path(path).exists() else 0
-        tables = Tables((self._table,))
-        for name, about in unreadable_file(readable(path), size, readable(str(error))):
-            tables.add(name, about)
-        for _, batch in tables.take():
-            yield batch
 
     def _tasks(self) -> Iterator[tuple[_Task, int]]:
         """Yield every task with about how many bytes it reads."""
@@ -184,7 +155,7 @@ class _CaptureReader(DataSourceReader):
         _refuse_others(self._paths, captures)
         for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
-                yield _Task((family[0].path,)), family[0].size
+                yield _Task(family[0].path), family[0].size
             else:
                 yield from self._indexed(family)
 
@@ -195,40 +166,32 @@ class _CaptureReader(DataSourceReader):
             try:
                 indexes.append(index_capture(file.path))
             except StorageError:
-                yield _Task((file.path,)), file.size
-        for chain in capture_chains(indexes):
-            recording = Recording(chain)
-            paths = tuple(index.path for index in chain)
-            # A row of `files` covers the whole file.
-            is_whole = self._table == "files" or any(index.has_fragments for index in chain)
-            wanted = self._wanted(recording)
-            cut = set() if is_whole else set(wanted) & set(to_cut(recording, self._cut))
-            numbers = [number for number in wanted if number not in cut]
-            chosen = [recording.connections[number - 1] for number in numbers]
-            together = [list(range(1, len(chosen) + 1))]
-            is_one = is_whole or not chosen
-            for at, portion in enumerate(together if is_one else bins(chosen, self._split)):
-                mine = tuple(numbers[each - 1] for each in portion)
-                size = sum(recording.connections[number - 1].size for number in mine)
-                if mine or self._table in _OF_FILES:
-                    yield _Task(paths, recording.only(mine), mine, at == 0), size
-            for number in sorted(cut):
-                for part in self._parts(recording, number):
-                    packets = recording.only((number,), part.span)
-                    size = sum(sum(index.sizes) for index in packets)
-                    yield _Task(paths, packets, (number,), False, part), size
+                yield _Task(file.path), file.size
+        for recording in recordings(indexes):
+            has_files = True
+            for share in self._shares(recording):
+                for part in self._parts(recording, share):
+                    span = None if part is None else part.span
+                    files = recording.only(share.connections, span).files
+                    size = sum(runs.size for file in files for runs in file.runs)
+                    yield _Task("", tuple(files), share.connections, has_files, part), size
+                    has_files = False
 
-    def _parts(self, recording: Recording, number: int) -> Iterator[Part]:
-        """Yield the parts of a connection that is longer than a task."""
+    def _shares(self, recording: Recording) -> Iterable[Share]:
+        """Return the connections of each task, at least one where the table is about files."""
+        # A row of `files` covers the whole file.
+        size_max = sys.maxsize if self._table == "files" else self._split
+        # A task that is twice as long as the others delays a query little.
+        long = max(size_max, min(2 * size_max, CUT_BYTES))
+        shares = list(divide(recording, self._wanted(recording), size_max, long))
+        return shares or [Share((), 0)] if self._table in _OF_FILES else shares
+
+    def _parts(self, recording: Recording, share: Share) -> Iterator[Part | None]:
+        """Yield the parts of a long connection; None for connections that stay whole."""
+        if not share.is_long:
+            return iter((None,))
+        (number,) = share.connections
         return parts(recording, number, self._split, (self._table,), self._selection)
-
-    @property
-    def _cut(self) -> int:
-        """Return the length from which a connection is worth a pass over it to cut it.
-
-        A task that is twice as long as the others delays a query little.
-        """
-        return max(self._split, min(2 * self._split, CUT_BYTES))
 
     @property
     def _selection(self) -> Selection:

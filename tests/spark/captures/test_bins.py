@@ -16,8 +16,9 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.spark.captures import Recording, bins, decode_tables, index_capture
-from kraftwire.spark.captures.connection_index import IndexedConnection
+from kraftwire.spark.captures import Recording, decode_tables, index_capture
+from kraftwire.spark.captures.file_index import IndexedConnection
+from kraftwire.spark.captures.plan import bins
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, golden
 
@@ -70,7 +71,7 @@ def test_damaged_captures_are_the_same_in_any_bins(name: str, seed: int, tmp_pat
     assert _frames(whole["frames"]) == _one_pass(path)
     _assert_conserved(whole["files"])
     for size in (1, 20_000):
-        cut = decode_tables(path, bin_bytes=size)
+        cut = decode_tables(path, bytes_max=size)
         for table, rows in whole.items():
             assert _sorted(cut[table].to_pylist()) == _sorted(rows), table
 
@@ -83,7 +84,7 @@ def test_packed_captures_give_what_plain_ones_give(name: str, tmp_path: Path) ->
     plain.write_bytes(raw)
     packed.write_bytes(gzip.compress(raw))
     tables = decode_tables(plain)
-    for table, made in decode_tables(packed, bin_bytes=1).items():
+    for table, made in decode_tables(packed, bytes_max=1).items():
         rows = made.to_pylist()
         for row in rows:
             for column in row.keys() & {"file", "response_file", "recording"}:
@@ -105,7 +106,7 @@ def test_a_rotated_capture_is_read_as_one(tmp_path: Path) -> None:
         paths[-1].write_bytes(raw[:24] + raw[begin:end])
     whole_path = tmp_path / "whole.pcap"
     whole_path.write_bytes(raw)
-    whole, parts = decode_tables(whole_path), decode_tables(paths, bin_bytes=10_000)
+    whole, parts = decode_tables(whole_path), decode_tables(paths, bytes_max=10_000)
     moved = {str(path): begin - 24 for path, begin in zip(paths, cuts, strict=False)}
     for table in ("frames", "exchanges", "batches", "quorum_observations"):
         rows = parts[table].to_pylist()
@@ -138,7 +139,7 @@ def test_a_cut_capture_is_reported_and_conserved(tmp_path: Path) -> None:
 def test_bins_are_about_equal_and_hold_every_connection_once() -> None:
     """The largest bin decides how long a job takes."""
     series = Recording([index_capture(golden("quorum"))])
-    chosen = bins(series.connections, 30_000)
+    chosen = bins(dict(enumerate(series.connections, 1)), 30_000)
     numbers = sorted(number for each in chosen for number in each)
     assert numbers == list(range(1, len(series.connections) + 1))
     loads = [sum(series.connections[number - 1].size for number in each) for each in chosen]
@@ -171,7 +172,7 @@ def test_a_long_connection_is_decoded_while_it_is_read(
 
 def test_very_many_connections_are_not_in_one_bin() -> None:
     """Each costs memory of its own while it is decoded, however little it sent."""
-    connections = [IndexedConnection(b"key", at, size=74) for at in range(20_000)]
+    connections = {at + 1: IndexedConnection(b"key", at, size=74) for at in range(20_000)}
     chosen = bins(connections, 32 * 1024 * 1024)
     assert max(map(len, chosen)) < 8_200
     assert sorted(number for each in chosen for number in each) == list(range(1, 20_001))

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.captures import index_capture
+from kraftwire.spark.captures.plan import recordings
 from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
-from kraftwire.spark.run.plan import capture_chains
 from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.spark.run.kills import Killed, Kills
 from tests.support.captures import rotated
@@ -82,8 +82,8 @@ def test_recordings_of_several_places_are_distinguished(tmp_path: Path) -> None:
         for number, path in enumerate(rotated(tmp_path / str(host), 3)):
             paths.append(tmp_path / f"host{host}-{number}.pcap")
             path.rename(paths[-1])
-    found = capture_chains([index_capture(path) for path in reversed(paths)])
-    assert [[each.path for each in chain] for chain in found] == [
+    found = recordings([index_capture(path) for path in reversed(paths)])
+    assert [[each.path for each in recording.files] for recording in found] == [
         [str(path) for path in paths[:3]],
         [str(path) for path in paths[3:]],
     ]
@@ -100,8 +100,8 @@ def test_connections_distinguish_files_of_similar_names(tmp_path: Path) -> None:
         raw[at : at + 8] = (start + 1).to_bytes(4, "little") + bytes(4)
         at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
     between.write_bytes(raw)
-    found = capture_chains([index_capture(path) for path in (second, between, first)])
-    assert [[each.path for each in chain] for chain in found] == [
+    found = recordings([index_capture(path) for path in (second, between, first)])
+    assert [[each.path for each in recording.files] for recording in found] == [
         [str(first), str(second)],
         [str(between)],
     ]

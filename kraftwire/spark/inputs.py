@@ -1,4 +1,4 @@
-"""The files that a run reads: how they are found, classified and identified."""
+"""Input files: how they are found, classified and identified."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
+from kraftwire.capture.packets.series import families
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError
@@ -23,7 +24,7 @@ _HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file of a run.
+    """An input file.
 
     `path` is absolute; `size` is the size on disk; `digest` is that of the file's head, and after a
     dash that of what else its rows depend on: see `beside`. Empty if the file cannot be read.
@@ -74,6 +75,11 @@ def find_inputs(
             yield _input(path, surroundings)
         except StorageError as error:
             refuse(error)
+
+
+def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
+    """Group captures that may belong to one recording, by their names."""
+    return families(files, lambda file: file.path)
 
 
 def expanded(names: Iterable[str]) -> Iterator[Path]:
