@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from kraftwire.decode.body.bodies import Part
+from kraftwire.decode.body.bodies import ByteRange, Part
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.findings import json_path
-from kraftwire.decode.body.frame import Frame
+from kraftwire.decode.body.frame import Frame, lazy
+from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.layouts import Span, spans
-from kraftwire.decode.body.payload_view import ByteRange, lazy
 from kraftwire.decode.body.secrets import REDACTED, has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
@@ -61,7 +61,7 @@ def frame_spans(decoded: Frame, topics: TopicNames) -> Iterator[Span]:
     """Yield the spans of a frame.
 
     Positions count from the byte after the frame's length, which itself is [-4, 0). Values are
-    texts. Secrets are hidden as `decoded.hidden_ranges` says.
+    texts. Secrets are hidden as `hidden_ranges` says.
     """
     frame = decoded.raw
     size = Span("size", -_PREFIX_SIZE, 0, str(frame.size))
@@ -69,7 +69,7 @@ def frame_spans(decoded: Frame, topics: TopicNames) -> Iterator[Span]:
         found: Iterable[Span] = [Span("token", 0, len(frame.data), "")]
     else:
         found = _Payload(decoded, topics).spans()
-    hidden = decoded.hidden_ranges
+    hidden = hidden_ranges(decoded)
     if not hidden:
         return chain((size,), found)
     return chain((size,), (_hide(span, hidden) for span in found))
@@ -137,7 +137,7 @@ class _Payload:
 
     def _part(self) -> Part:
         """Return the annotations of the body: all of them, if the body is small enough to show."""
-        payload, part = self._payload, self._decoded.view.part
+        payload, part = self._payload, self._decoded.part
         if payload.body is None or part.is_read(part.root):
             return part
         facts, version = type(payload.body).facts(), payload.body_version

@@ -145,7 +145,7 @@ class ExchangeWriter(DecodedExchangeSink):
         return text
 
     def _findings(self, decoded: Frame) -> Iterator[str]:
-        show = not decoded.is_token and not decoded.view.hides_bytes
+        show = not decoded.hides_bytes
         for finding in decoded.findings:
             at = "" if finding.offset is None else f" at byte {finding.offset}"
             path = f" {finding.path}" if finding.path else ""

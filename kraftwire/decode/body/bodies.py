@@ -9,15 +9,18 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
+from kraftwire.decode.body.quick import ordinary_body
 from kraftwire.decode.body.scan import unknown_tags
 from kraftwire.decode.body.secrets import (
     is_damaged_token_response,
+    may_be_secret,
     may_carry_secrets,
     token_response_in,
 )
@@ -36,7 +39,7 @@ from kraftwire.protocol.versions import (
 from kraftwire.records.salvage import bare
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
-from kraftwire.wire.reader import Annotation, PartialError, annotate
+from kraftwire.wire.reader import UNKNOWN_TAG, Annotation, PartialError, annotate
 
 # The leading fields of a frame with missing bytes are read as if zeros followed, at most this many:
 # enough to stand for the rest of an array of a thousand partitions.
@@ -45,10 +48,11 @@ PARTIAL_BYTES_MAX = 64 * 1024
 # Shows the bytes of a field of type records: its annotation, and where its data begins and ends.
 Batches = Callable[[Annotation, int, int], Any]
 
-_UNKNOWN_TAG = "unknown tagged field"
 # The length that stands for null, by the type of the length.
 _NULL_LENGTHS = {"unsigned varint": 0, "int16": -1, "int32": -1}
 _BINARY = frozenset({"bytes", "records"})
+
+ByteRange = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,42 @@ class Part:
     def is_read(self, node: Annotation) -> bool:
         """Whether all bytes of a node are there and right."""
         return 0 < node.end <= self.end
+
+    def records_starts(self) -> dict[str, int]:
+        """Where the data of each field of type records begins, by the field's path."""
+        return {
+            json_path(node.path): node.children[0].end
+            for node in self._nodes()
+            if node.type == "records" and node.children
+        }
+
+    def unknown_tags(self) -> Iterator[ByteRange]:
+        """The bytes of tagged fields that no schema has."""
+        return ((node.start, node.end) for node in self._nodes() if node.type == UNKNOWN_TAG)
+
+    def ranges_of(self, paths: set[str]) -> Iterator[ByteRange]:
+        """The bytes of the fields at some paths of the JSON form."""
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            if json_path(node.path) in paths:
+                yield node.start, node.end
+            else:
+                stack += node.children
+
+    def innermost(self, at: int) -> Annotation:
+        """Return the innermost annotation that holds a position."""
+        node = self.root
+        while inner := next((each for each in node.children if each.start <= at < each.end), None):
+            node = inner
+        return node
+
+    def _nodes(self) -> Iterator[Annotation]:
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack += node.children
 
     def stop(self) -> tuple[str, int]:
         """Return path and position of the innermost field that was not read completely."""
@@ -150,7 +190,7 @@ class _Partial:
 def _fields(node: Annotation) -> Iterator[Annotation]:
     """The fields of a struct, without lengths, counts and tag wrappers, which share its path."""
     for child in node.children:
-        if child.path != node.path and child.type != _UNKNOWN_TAG:
+        if child.path != node.path and child.type != UNKNOWN_TAG:
             yield child
 
 
@@ -165,6 +205,9 @@ def _plain(node: Annotation) -> Any:
 
 
 Header = RequestHeader | ResponseHeader
+
+# API key and version, with which a request begins.
+_REQUESTED = Struct(">hh")
 
 _NO_TAGS = b"\x00"
 
@@ -230,6 +273,15 @@ class Payload:
         self.is_assumed = False
         self.findings: list[Finding] = []
 
+    @classmethod
+    def of_token(cls, data: bytes, size: int, *, is_request: bool) -> Payload:
+        """A SASL token, which has neither header nor body."""
+        payload = cls(data, is_request=is_request, size=size)
+        payload.end = size
+        detail = f"{size} bytes of a SASL token without header"
+        payload.findings.append(Finding("sasl-token", 0, "", detail))
+        return payload
+
     @property
     def is_complete(self) -> bool:
         """Whether all announced bytes are there."""
@@ -244,6 +296,14 @@ class Payload:
     def name(self) -> str:
         """The schema's name of the body, empty if the API is not known."""
         return self.body_class.NAME if self.body_class else ""
+
+    @property
+    def may_be_of_another(self) -> bool:
+        """Whether a response, which may belong to another request than that of its number, may have
+        a secret in bytes that were not decoded."""
+        if self.is_request or self.end >= len(self.data):
+            return False
+        return may_be_secret(self.data, self.end)
 
     def header_json(self) -> dict[str, Any] | None:
         """The header in the form of Kafka's converters."""
@@ -302,13 +362,49 @@ def decode_payload(
     is how many bytes of the input account for the payload, by default its own.
     """
     payload = Payload(data, is_request=is_request, size=size, input_bytes=input_bytes)
-    if is_request:
-        _decode_request_header(payload)
-    else:
-        _decode_response_header(payload, api, is_early=is_early)
+    if payload.is_complete and _decode_ordinary(payload, api):
+        return payload
+    _decode_header_of(payload, api, is_early=is_early)
     if payload.header is not None and payload.api_key is not None:
         _decode_body(payload, payload.api_key, payload.api_version or 0)
     return payload
+
+
+def decode_header(
+    data: bytes, *, is_request: bool, api: tuple[int, int] | None = None, size: int | None = None
+) -> Payload:
+    """Decode the header alone, as `decode_payload` does."""
+    payload = Payload(data, is_request=is_request, size=size)
+    _decode_header_of(payload, api, is_early=False)
+    return payload
+
+
+def _decode_header_of(
+    payload: Payload, api: tuple[int, int] | None, *, is_early: bool
+) -> None:
+    if payload.is_request:
+        _decode_request_header(payload)
+    else:
+        _decode_response_header(payload, api, is_early=is_early)
+
+
+def _decode_ordinary(payload: Payload, api: tuple[int, int] | None) -> bool:
+    """Decode header and body at once; return False and leave the payload if it is not ordinary."""
+    data, is_request = payload.data, payload.is_request
+    api = _REQUESTED.unpack_from(data) if is_request and len(data) >= _REQUESTED.size else api
+    if api is None:
+        return False
+    body = ordinary_body(data, api, is_request=is_request, input_bytes=payload.input_bytes)
+    if body is None:
+        return False
+    cls = RequestHeader if is_request else ResponseHeader
+    version_of = request_header_version if is_request else response_header_version
+    payload.api_key, payload.api_version = api
+    payload.header_version = version_of(*api)
+    payload.header, payload.header_end = cls.decode(data, payload.header_version)
+    payload.body, payload.body_class, payload.body_version = body, type(body), api[1]
+    payload.end = payload.size
+    return True
 
 
 def _decode_request_header(payload: Payload) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from kraftwire.capture.limits import shortened
 from kraftwire.decode.body.bodies import Payload
+from kraftwire.decode.body.quick import names_topics
 from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError
@@ -40,25 +41,6 @@ _NAMING = frozenset(
         "MetadataResponse",
     }
 )
-
-# APIs whose responses carry the names of topics.
-_TOPICS = frozenset(
-    {
-        ApiKey.METADATA,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    }
-)
-TELLING = _TOPICS | {
-    ApiKey.JOIN_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.SASL_HANDSHAKE,
-    ApiKey.API_VERSIONS,
-    ApiKey.SASL_AUTHENTICATE,
-    ApiKey.ENVELOPE,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class FrameContext:
@@ -169,16 +151,6 @@ def _merge(table: dict[K, V], other: dict[K, V]) -> None:
             table[key] = value
 
 
-def names_topics(api_key: int) -> bool:
-    """Whether responses of an API carry names of topics; its requests explain nothing."""
-    return api_key in _TOPICS
-
-
-def needs_learning(api_key: int | None) -> bool:
-    """Whether frames of an API reveal something about others, or depend on others."""
-    return api_key in TELLING
-
-
 class ResponseContexts:
     """Learns from frames, in order of completion; `memory` is what lasts."""
 
@@ -206,7 +178,7 @@ class ResponseContexts:
                 self.memory.principals.pop(connection, None)
             return self.of_token(connection, b"")
         if body is not None:
-            if payload.api_key in _TOPICS:
+            if names_topics(payload.api_key):
                 self.memory.topics.learn(body, payload.body_version)
             elif payload.api_key == ApiKey.SASL_HANDSHAKE and body.error_code:
                 self.memory.mechanisms.pop(connection, None)

@@ -1,46 +1,112 @@
-"""A frame of a capture with everything that can be known about it.
+"""A frame with everything that can be known about it, computed on first use.
 
-`FrameDecoder` turns the frames of a run into `Frame`s; what a frame reveals about later ones
-(topic ids, SASL mechanisms, embedded requests) it remembers. Renderers, filters and statistics work
-on `Frame` alone.
+`FrameDecoder` turns the captured frames of a run into `Frame`s; what a frame reveals about later
+ones (topic ids, SASL mechanisms, embedded requests) it remembers. Outputs, filters, statistics and
+programs work on `Frame` alone. The request or response in an envelope is a `Frame`, too.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import BEFORE_CAPTURE, RawFrame
-from kraftwire.decode.body.bodies import Header, Payload, decode_payload
-from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts, needs_learning
-from kraftwire.decode.body.findings import Finding
-from kraftwire.decode.body.payload_view import (
-    ByteRange,
-    PayloadView,
-    hidden_ranges,
-    lazy,
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE, RawFrame, Request
+from kraftwire.decode.body.bodies import (
+    Header,
+    Part,
+    Payload,
+    annotated,
+    decode_header,
+    decode_payload,
+    partial_json,
 )
-from kraftwire.decode.body.quick import quick_body
-from kraftwire.decode.body.records import FieldBatches, Settings
+from kraftwire.decode.body.context import NO_CONTEXT, FrameContext, Memory, ResponseContexts
+from kraftwire.decode.body.findings import Finding, finding_of, json_path
+from kraftwire.decode.body.nested import (
+    CARRIED,
+    HAS_NESTED,
+    MessageContext,
+    Nested,
+    add_nested,
+    is_plain,
+)
+from kraftwire.decode.body.quick import needs_learning
+from kraftwire.decode.body.records import (
+    FieldBatches,
+    Settings,
+    batches_in,
+    json_with_batches,
+    read_into,
+)
 from kraftwire.decode.body.sasl_tokens import sasl_token
-from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
-from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.decode.body.scan import (
+    RecordsField,
+    TopicUse,
+    error_codes,
+    groups,
+    has_records,
+    topics,
+)
+from kraftwire.decode.body.secrets import (
+    REDACTED,
+    holds_secrets,
+    may_be_metadata,
+    may_carry_secrets,
+    redact,
+    redact_carried,
+)
+from kraftwire.errors import WireError
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
+from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.json_form import plain
 from kraftwire.wire.message import Message
+from kraftwire.wire.reader import Annotation
 
+T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 _TOKEN = "sasl-token"
 # Findings of packets about a response, and those of its payload that replace them, with a position.
 _ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})
+# A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
+_DEPTH_MAX = 1
+# What the JSON form of a frame in another one has of a line.
+_INNER_KEYS = (
+    "direction", "apiKey", "apiName", "apiVersion", "correlationId", "size", "remaining", "header",
+    "body", "nested",
+)  # fmt: skip
 
-# The attributes that keep objects of the body alive.
-_WORKED_OUT = ("payload", "view", "_quick_body", "topics", "groups", "nested", "findings")
+
+class lazy(Generic[T]):
+    """Decorate a method: it runs once, and its result then replaces it on the object.
+
+    `functools.cached_property` takes a lock each time in Python 3.11, which costs more than most of
+    what is computed for a frame.
+    """
+
+    def __init__(self, method: Callable[[Any], T]) -> None:
+        self._method = method
+        self._name = ""
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> lazy[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> lazy[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._method(instance)
+        return value
 
 
 class Frame:
@@ -48,17 +114,29 @@ class Frame:
 
     None stands for what is not known. What needs the frame's bytes decoded is computed on first
     use. Positions and ranges count from the first byte of `data`; `frame` is the number of the
-    frame in its run, `raw` the frame as it was captured.
+    frame in its run, `raw` the frame as it was captured. `depth` is 0; that of a frame in an
+    envelope is one more than that of the envelope.
     """
 
+    # What is computed is in `__dict__`.
+    __slots__ = ("__dict__", "_context", "_contexts", "depth", "frame", "raw", "settings")
+
     def __init__(
-        self, raw: RawFrame, number: int, settings: Settings, contexts: ResponseContexts
+        self,
+        raw: RawFrame,
+        number: int,
+        settings: Settings,
+        contexts: ResponseContexts,
+        *,
+        context: FrameContext = NO_CONTEXT,
+        depth: int = 0,
     ) -> None:
         self.raw = raw
         self.frame = number
         self.settings = settings
+        self.depth = depth
         self._contexts = contexts
-        self._context: FrameContext | None = None
+        self._context = context
 
     @property
     def file(self) -> str:
@@ -147,48 +225,16 @@ class Frame:
         request = self.raw.request
         return None if request is None else request.client_id
 
-    @lazy
-    def payload(self) -> Payload:
-        """Header and body as far as they could be decoded. Order: not for a token."""
-        frame = self.raw
-        data = frame.data
-        if frame.missing:
-            data = data[: frame.missing[0][0]]
-        api = None
-        if frame.api_key is not None and frame.api_version is not None:
-            api = frame.api_key, frame.api_version
-        is_early = any(each[0] == BEFORE_CAPTURE for each in frame.findings)
-        payload = decode_payload(
-            data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early,
-            input_bytes=frame.input_bytes,
-        )
-        budget, body = self.settings.frame_budget, payload.body
-        sizes = len(data), frame.input_bytes
-        if budget is None or body is None or not budget.is_too_much(body, *sizes):
-            return payload
-        del body
-        payload.take_apart(budget.may_have(*sizes))
-        return payload
-
-    @lazy
-    def view(self) -> PayloadView:
-        """The payload as it is shown. Order: not for a token."""
-        context = self._context or FrameContext()
-        return PayloadView(self.payload, self.settings, context, file=self.raw.file)
-
     def learn(self) -> None:
         """Record what later frames need to know. Order: once, in order of frames."""
-        key, connection = self.raw.api_key, self.raw.connection
+        connection, is_request = self.raw.connection, self.raw.is_request
         if self.is_token:
             self._context = self._contexts.of_token(
-                connection, self.raw.data if self.raw.is_request else b""
+                connection, self.raw.data if is_request else b""
             )
-        if not needs_learning(key):
-            return
-        if self.raw.is_request:
-            self._context = self._contexts.of_request(connection, self.payload)
-            return
-        self._context = self._contexts.of_response(connection, self.payload)
+        if needs_learning(self.raw.api_key):
+            learn = self._contexts.of_request if is_request else self._contexts.of_response
+            self._context = learn(connection, self.payload)
 
     @property
     def login(self) -> tuple[str | None, str | None] | None:
@@ -196,68 +242,163 @@ class Frame:
 
         None for other frames.
         """
-        is_login = self.is_token or self.raw.api_key == ApiKey.SASL_AUTHENTICATE
-        if self._context is None or not is_login:
+        if not (self.is_token or self.raw.api_key == ApiKey.SASL_AUTHENTICATE):
             return None
         return self._context.mechanism, self._context.principal
 
     def release_objects(self) -> None:
         """Drop computed values; they are computed again on request."""
-        for name in _WORKED_OUT:
-            self.__dict__.pop(name, None)
+        self.__dict__.clear()
+
+    # -- header and body -----------------------------------------------------------------------
+
+    @lazy
+    def payload(self) -> Payload:
+        """Header and body as far as they could be decoded. A token has neither."""
+        raw = self.raw
+        data = raw.data[: raw.missing[0][0]] if raw.missing else raw.data
+        if self.is_token:
+            return Payload.of_token(data, raw.size, is_request=raw.is_request)
+        api = None
+        if raw.api_key is not None and raw.api_version is not None:
+            api = raw.api_key, raw.api_version
+        is_early = any(each[0] == BEFORE_CAPTURE for each in raw.findings)
+        payload = decode_payload(
+            data, is_request=raw.is_request, api=api, size=raw.size, is_early=is_early,
+            input_bytes=raw.input_bytes,
+        )
+        if self.depth > _DEPTH_MAX:
+            payload.body = payload.body_class = None
+        budget = self.settings.frame_budget
+        sizes = len(data), raw.input_bytes
+        if budget is not None and payload.body and budget.is_too_much(payload.body, *sizes):
+            payload.take_apart(budget.may_have(*sizes))
+        return payload
 
     @property
     def header(self) -> Header | None:
         """The header, None if it could not be decoded."""
-        return None if self.is_token else self.payload.header
+        return self.payload.header
 
     @property
     def body(self) -> Message | None:
         """The body, None if it could not be decoded as a whole; `isinstance` shows which it is."""
-        return None if self.is_token else self.payload.body
+        return self.payload.body
 
     def body_as(self, kind: type[M]) -> M | None:
         """The body if it is a message of this class."""
-        body = self.body
+        body = self.payload.body
         return body if isinstance(body, kind) else None
-
-    @lazy
-    def _quick_body(self) -> Message | None:
-        return None if "payload" in self.__dict__ else quick_body(self.raw)
-
-    @property
-    def quick_body(self) -> Message | None:
-        """The body, on the fast path if the frame is ordinary: unknown tags are skipped."""
-        body = self._quick_body
-        return self.body if body is None else body
-
-    @property
-    def quick_error_codes(self) -> list[int]:
-        """The error codes in a response, on the fast path if the frame is ordinary."""
-        body = self._quick_body
-        if body is None:
-            return self.error_codes
-        return error_codes(body, self.raw.api_version or 0)
 
     @property
     def body_version(self) -> int:
         """Version of the schema that the body was decoded with."""
-        return 0 if self.is_token else self.payload.body_version
+        return self.payload.body_version
 
     @property
     def is_assumed(self) -> bool:
         """Whether the body's version has no schema and the nearest one was taken."""
-        return not self.is_token and self.payload.is_assumed
+        return self.payload.is_assumed
 
     @property
     def remaining(self) -> int:
-        """Announced bytes after the last one that was decoded."""
-        return 0 if self.is_token else self.payload.remaining
+        """The number of announced bytes after the last one that was decoded."""
+        return self.payload.remaining
+
+    @lazy
+    def part(self) -> Part:
+        """The annotations of the body, up to where it stops.
+
+        Order: only for a frame whose `payload.body_class` is known.
+        """
+        payload = self.payload
+        if payload.part is not None:
+            return payload.part
+        assert payload.body_class is not None
+        return annotated(
+            payload.body_class, payload.data, payload.body_version, payload.header_end
+        )
+
+    # -- what is inside ------------------------------------------------------------------------
+
+    @lazy
+    def inner(self) -> Frame | None:
+        """The request or response in an envelope; None if there is none."""
+        body: Any = self.payload.body
+        if body is None or body.NAME not in CARRIED:
+            return None
+        is_request = body.NAME == "EnvelopeRequest"
+        data = body.request_data if is_request else body.response_data
+        if not data and not is_request:
+            return None
+        raw = uncaptured(data, is_request=is_request, api=self._context.embedded_api)
+        raw.file, raw.connection, raw.time_ns = self.file, self.connection, self.time_ns
+        return Frame(raw, self.frame, self.settings, self._contexts, depth=self.depth + 1)
+
+    @lazy
+    def _nested(self) -> Nested:
+        body, found = self.payload.body, Nested()
+        if self.is_token:
+            found.objects["token"] = self._token_json()
+        if body is None or body.NAME not in HAS_NESTED:
+            return found
+        context = MessageContext(
+            self.payload.data,
+            self._context.mechanism,
+            self._context.protocol_type,
+            self.settings.show_secrets,
+        )
+        if self.inner is not None:
+            self._add_inner(self.inner, CARRIED[body.NAME], context, found)
+        add_nested(body, context, found)
+        return found
+
+    def _add_inner(self, inner: Frame, path: str, context: MessageContext, found: Nested) -> None:
+        found.objects[path] = inner.lazy_json()
+        start = context.offset_of(inner.data)
+        for each in inner.findings:
+            offset = None if each.offset is None or start is None else start + each.offset
+            where = f"{path}.{each.path}" if each.path else path
+            found.findings.append(replace(each, offset=offset, path=where))
+        if inner.has_secrets:
+            found.secret_paths.append(path)
+
+    def _token_json(self) -> dict[str, Any]:
+        show = self.settings.show_secrets
+        mechanism = self._contexts.mechanism(self.connection) or "unknown"
+        data = self.data
+        parts = sasl_token(mechanism, data, is_request=self.is_request, show_secrets=show)
+        bytes_shown = b64encode(data).decode() if show or not data else REDACTED
+        return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
 
     @property
+    def nested(self) -> dict[str, Any]:
+        """Path -> what is decoded inside fields of type bytes; a token has the path ``token``."""
+        return self._nested.objects
+
+    @lazy
+    def batches(self) -> list[FieldBatches]:
+        """The batches in the body's fields of type records, one element for each field."""
+        body = self.payload.body
+        if body is None:
+            return []
+        return batches_in(body, self.payload.body_version, self.settings, self.file)
+
+    @lazy
+    def has_records(self) -> bool:
+        """Whether there is any byte of a batch in the body."""
+        body = self.payload.body
+        return body is not None and has_records(body, self.payload.body_version)
+
+    @lazy
     def error_codes(self) -> list[int]:
-        """Error codes in a response other than 0, each once."""
-        return [] if self.is_token else self.view.error_codes
+        """Error codes in a response other than 0, and in one in an envelope, each once."""
+        body = self.payload.body
+        codes = error_codes(body, self.payload.body_version) if body is not None else []
+        inner = self.inner
+        if inner is not None and not inner.is_request:
+            codes += inner.error_codes
+        return list(dict.fromkeys(codes))
 
     @property
     def error_names(self) -> list[str]:
@@ -270,17 +411,15 @@ class Frame:
 
         Those of an envelope are in the request inside.
         """
-        if self.body is None:
+        payload, inner = self.payload, self.inner
+        if inner is not None and inner.is_request and inner.body is not None:
+            payload = inner.payload
+        if payload.body is None:
             return []
         name = self.settings.topics.name
-        body, version = self.body, self.body_version
-        if isinstance(body, EnvelopeRequest):
-            inside = decode_payload(body.request_data, is_request=True)
-            if inside.body is not None:
-                body, version = inside.body, inside.body_version
         return [
             TopicUse(name(each.name, each.id), each.id, each.partitions)
-            for each in topics(body, version)
+            for each in topics(payload.body, payload.body_version)
         ]
 
     @lazy
@@ -288,62 +427,134 @@ class Frame:
         """The group ids in the body."""
         return groups(self.body, self.body_version) if self.body is not None else []
 
-    @property
-    def batches(self) -> list[FieldBatches]:
-        """The record batches in the body, as `settings.records` wants them."""
-        return [] if self.is_token else self.view.batches
-
-    @lazy
-    def nested(self) -> dict[str, Any]:
-        """What is inside fields of type bytes, by their paths; a token has the path ``token``."""
-        return {"token": self._token_json()} if self.is_token else self.view.nested.objects
-
-    def _token_json(self) -> dict[str, Any]:
-        show = self.settings.show_secrets
-        mechanism = self._contexts.mechanism(self.raw.connection) or "unknown"
-        data = self.raw.data
-        parts = sasl_token(
-            mechanism, data, is_request=self.raw.is_request, show_secrets=show
-        )
-        bytes_shown = b64encode(data).decode() if show or not data else REDACTED
-        return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
+    # -- findings ------------------------------------------------------------------------------
 
     @lazy
     def findings(self) -> list[Finding]:
         """What was found in the packets, the header, the body and everything inside it."""
-        own = [Finding(*each) for each in self.raw.findings if each[0] not in _ALONE]
-        if self.is_token:
-            detail = f"{self.raw.size} bytes of a SASL token without header"
-            return [*own, Finding(_TOKEN, 0, "", detail)]
-        return own + self.view.findings if own else self.view.findings
+        found = [Finding(*each) for each in self.raw.findings if each[0] not in _ALONE]
+        found += self.payload.findings + self._findings_of_form()
+        if self.has_records:
+            found += self._findings_of_batches()
+        return found + self._nested.findings
+
+    def _findings_of_form(self) -> list[Finding]:
+        """Report the first field, if any, that Kafka would write in other bytes."""
+        payload = self.payload
+        body = payload.body
+        if body is None or payload.is_assumed or self.settings.is_brief:
+            return []
+        read = payload.data[payload.header_end : payload.end]
+        try:
+            written = body.encode(payload.body_version)
+        except WireError as error:
+            return [finding_of(error, "not-canonical")]
+        if written == read:
+            return []
+        at = payload.header_end + _same_size(read, written)
+        path = json_path(self.part.innermost(at).path)
+        detail = f"Kafka writes the same message in {len(written)} bytes, here are {len(read)}"
+        return [Finding("not-canonical", at, path, detail)]
+
+    def _findings_of_batches(self) -> list[Finding]:
+        """The findings in batches, their offsets counted from the start of the payload."""
+        batches = [each for each in self.batches if each.findings]
+        starts = self.part.records_starts() if batches else {}
+        return [
+            each if each.offset is None
+            else replace(each, offset=each.offset + starts.get(of.where.path, 0))
+            for of in batches
+            for each in of.findings
+        ]  # fmt: skip
+
+    def _findings_json(self) -> list[dict[str, Any]]:
+        show = not self.hides_bytes
+        return [each.to_json(show_bytes=show) for each in self.findings]
+
+    # -- secrets -------------------------------------------------------------------------------
 
     @property
-    def hidden_ranges(self) -> list[ByteRange]:
-        """Ranges [start, end) of `frame.data` that hold secrets and must not be shown."""
-        if not self.is_token:
-            return hidden_ranges(self.view)
-        return [] if self.settings.show_secrets else [(0, len(self.raw.data))]
+    def hides_bytes(self) -> bool:
+        """Whether raw bytes of the frame must not be shown because of what may be in them."""
+        if self.settings.show_secrets:
+            return False
+        payload = self.payload
+        if payload.body is None:
+            # A response without a request, or bytes that are not a header, may belong to a login.
+            is_unknown = payload.api_key is None or payload.header is None or payload.is_secret
+            if is_unknown or may_carry_secrets(payload.name) or may_be_metadata(payload.data):
+                return True
+        elif holds_secrets(payload.name) or self._nested.secret_paths:
+            return True
+        return payload.may_be_of_another
 
     @property
     def secret_paths(self) -> list[str]:
-        """Paths of fields of the body, in its JSON form, that hold secrets."""
-        return [] if self.is_token else self.view.secret_paths
+        """Paths of fields of the body, in its JSON form, that are redacted."""
+        if self.payload.body is not None and is_plain(self.payload.name):
+            return []
+        return self._redacted_json[1]
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether the frame holds secrets, or may hold them where it was not decoded."""
+        payload = self.payload
+        if payload.body is None:
+            return not payload.name or payload.is_secret or may_carry_secrets(payload.name)
+        return bool(self.secret_paths)
+
+    # -- JSON ----------------------------------------------------------------------------------
+
+    @lazy
+    def _redacted_json(self) -> tuple[dict[str, Any] | None, list[str]]:
+        """The body's JSON form, and the paths of what was redacted in it."""
+        payload = self.payload
+        if payload.body is not None:
+            json: dict[str, Any] | None = json_with_batches(
+                payload.body, payload.body_version, self.batches
+            )
+        elif payload.body_class is not None and not (
+            payload.is_secret and not self.settings.show_secrets
+        ):
+            json = partial_json(self.part, self._partial_batches)
+        else:
+            json = None
+        if json is None or self.settings.show_secrets:
+            return json, []
+        paths = redact(payload.name, json)
+        if payload.body is None:
+            return json, paths + redact_carried(payload.name, json)
+        for path in self._nested.secret_paths:
+            json[path] = REDACTED
+        return json, paths + self._nested.secret_paths
+
+    def _partial_batches(self, node: Annotation, start: int, end: int) -> Any:
+        """The batches of a field of type records in a body that was not decoded as a whole."""
+        data = self.payload.data
+        topic = METADATA_TOPIC if may_be_metadata(data) else None
+        where = RecordsField((), node.name, None, "", topic, None)
+        result = FieldBatches(where, topic, self.file, [])
+        read_into(result, data[start:end], self.settings.records)
+        return result.batches
 
     @property
     def header_json(self) -> dict[str, Any] | None:
         """The header in the form of Kafka's converters."""
-        return None if self.is_token else self.payload.header_json()
+        return self.payload.header_json()
 
     @property
     def body_json(self) -> dict[str, Any] | None:
-        """The body in that form, with record batches, and without secrets unless they are shown."""
+        """The body in that form, with record batches, and without secrets unless they are shown.
+
+        The leading fields if it could not be decoded as a whole, None if there are none.
+        """
         body: dict[str, Any] | None = plain(self.lazy_body_json)
         return body
 
     @property
     def lazy_body_json(self) -> dict[str, Any] | None:
         """The same; long lists of records are `RecordRows`, read while they are iterated."""
-        return None if self.is_token else self.view.body_json
+        return self._redacted_json[0]
 
     def to_json(self) -> dict[str, Any]:
         """The line of ``kraftwire decode --format jsonl``, all records of long batches included."""
@@ -352,36 +563,76 @@ class Frame:
 
     def lazy_json(self) -> dict[str, Any]:
         """The same; long lists of records are `RecordRows`, read while they are iterated."""
-        frame = self.raw
-        is_token = frame.kind == _TOKEN
-        return {
-            "file": frame.file,
+        raw = self.raw
+        line = {
+            "file": raw.file,
             "frame": self.frame,
-            "time": frame.time if frame.time_ns >= 0 else None,
-            "connection": frame.connection or None,
-            "direction": frame.direction,
-            "apiKey": frame.api_key,
+            "time": raw.time if raw.time_ns >= 0 else None,
+            "connection": raw.connection or None,
+            "direction": raw.direction,
+            "apiKey": raw.api_key,
             "apiName": self.api_name,
-            "apiVersion": frame.api_version,
-            "correlationId": frame.correlation_id,
-            "size": frame.size,
-            "remaining": 0 if is_token else self.payload.remaining,
-            "latencyMs": frame.latency_ms,
-            "header": None if is_token else self.payload.header_json(),
-            "body": None if is_token else self.view.body_json,
+            "apiVersion": raw.api_version,
+            "correlationId": raw.correlation_id,
+            "size": raw.size,
+            "remaining": self.payload.remaining,
+            "latencyMs": raw.latency_ms,
+            "header": self.payload.header_json(),
+            "body": self.lazy_body_json,
             "nested": self.nested,
-            "findings": self._findings_json() if self.findings else [],
         }
-
-    def _findings_json(self) -> list[dict[str, Any]]:
-        show = not self.is_token and not self.view.hides_bytes
-        return [each.to_json(show_bytes=show) for each in self.findings]
+        if self.depth:
+            return {key: line[key] for key in _INNER_KEYS}
+        line["findings"] = self._findings_json() if self.findings else []
+        return line
 
     def __repr__(self) -> str:
         return (
             f"Frame({self.frame}, {self.connection}, {self.direction}, {self.api_name} "
             f"v{self.api_version}, correlation_id={self.correlation_id}, size={self.size})"
         )
+
+
+def uncaptured(
+    data: bytes, *, is_request: bool, api: tuple[int, int] | None = None, size: int | None = None
+) -> RawFrame:
+    """Return a frame that is not from packets, by its bytes: without place, time and connection.
+
+    `api` are key and version of the request that a response answers, `size` is the announced
+    length where bytes are missing.
+    """
+    payload = decode_header(data, is_request=is_request, api=api, size=size)
+    raw = RawFrame()
+    raw.file = raw.end_file = raw.connection = ""
+    raw.position = raw.end_position = raw.time_ns = -1
+    raw.kind = "rpc"
+    raw.data = data
+    raw.size = payload.size
+    raw.direction = "request" if is_request else "response"
+    raw.api_key, raw.api_version = payload.api_key, payload.api_version
+    raw.correlation_id = payload.header.correlation_id if payload.header else None
+    raw.latency_ms = None
+    raw.findings = ()
+    raw.missing = ()
+    raw.request = None
+    if payload.header is not None and payload.api_key is not None:
+        client_id = getattr(payload.header, "client_id", None)
+        raw.request = Request(
+            payload.api_key, payload.api_version or 0, payload.header.correlation_id, client_id
+        )
+    return raw
+
+
+def _same_size(one: bytes, other: bytes) -> int:
+    """Return how many leading bytes are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class FrameDecoder:

@@ -24,32 +24,16 @@ _ADDRESS_SIZES = (4, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
-    """A request or response inside another one, ready to be shown."""
-
-    json: dict[str, Any]
-    findings: list[Finding]
-    has_secrets: bool
-
-
-# Decode the payload in an envelope; `None` stands for a response to a request that was not seen.
-Unwrap = Callable[[bytes, bool, tuple[int, int] | None], Inner]
-
-
-@dataclass(frozen=True, slots=True)
 class MessageContext:
     """What is known about a message, apart from the message itself.
 
     `protocol_type` is that of the group, None if no frame has named it; `mechanism` that of
-    the connection; `embedded_api` are key and version of the request in the envelope that a
-    response answers. `data` is the payload that the fields are slices of.
+    the connection. `data` is the payload that the fields are slices of.
     """
 
     data: bytes
-    unwrap: Unwrap
     mechanism: str | None = None
     protocol_type: str | None = None
-    embedded_api: tuple[int, int] | None = None
     show_secrets: bool = False
 
     def offset_of(self, value: bytes) -> int | None:
@@ -70,13 +54,11 @@ class Nested:
     secret_paths: list[str] = field(default_factory=list)
 
 
-def nested_in(message: Message, context: MessageContext) -> Nested:
-    """Return everything inside a message's fields of type bytes."""
-    found = Nested()
-    reader = HAS_NESTED.get(message.NAME)
+def add_nested(message: Message, context: MessageContext, found: Nested) -> None:
+    """Add what is inside a message's fields of type bytes, other than requests and responses."""
+    reader = _READERS.get(message.NAME)
     if reader is not None:
         reader(message, context, found)
-    return found
 
 
 def _join_request(message: Any, context: MessageContext, found: Nested) -> None:
@@ -171,7 +153,6 @@ def _sasl(message: Any, context: MessageContext, found: Nested) -> None:
 
 
 def _envelope_request(message: Any, context: MessageContext, found: Nested) -> None:
-    _unwrap("requestData", message.request_data, context, found)
     if message.request_principal:
         _versioned(
             _PRINCIPAL,
@@ -189,28 +170,9 @@ def _envelope_request(message: Any, context: MessageContext, found: Nested) -> N
         found.objects["clientHostAddress"] = {"address": address}
 
 
-def _envelope_response(message: Any, context: MessageContext, found: Nested) -> None:
-    if message.response_data:
-        _unwrap("responseData", message.response_data, context, found)
-
-
-def _unwrap(path: str, value: bytes, context: MessageContext, found: Nested) -> None:
-    inner = context.unwrap(value, path == "requestData", context.embedded_api)
-    found.objects[path] = inner.json
-    start = context.offset_of(value)
-    for each in inner.findings:
-        offset = None if each.offset is None or start is None else start + each.offset
-        where = f"{path}.{each.path}" if each.path else path
-        found.findings.append(Finding(each.id, offset, where, each.detail, each.rest))
-    if inner.has_secrets:
-        found.secret_paths.append(path)
-
-
-# Messages with something nested in a field.
-HAS_NESTED: dict[str, Callable[[Any, MessageContext, Nested], None]] = {
+_READERS: dict[str, Callable[[Any, MessageContext, Nested], None]] = {
     "DescribeGroupsResponse": _described_groups,
     "EnvelopeRequest": _envelope_request,
-    "EnvelopeResponse": _envelope_response,
     "JoinGroupRequest": _join_request,
     "JoinGroupResponse": _join_response,
     "SaslAuthenticateRequest": _sasl,
@@ -218,6 +180,11 @@ HAS_NESTED: dict[str, Callable[[Any, MessageContext, Nested], None]] = {
     "SyncGroupRequest": _sync_request,
     "SyncGroupResponse": _sync_response,
 }
+
+# The fields with a request or response in them, by the name of the message.
+CARRIED = {"EnvelopeRequest": "requestData", "EnvelopeResponse": "responseData"}
+# Messages with something nested in a field.
+HAS_NESTED = frozenset(_READERS) | frozenset(CARRIED)
 
 
 def is_plain(name: str) -> bool:

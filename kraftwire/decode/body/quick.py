@@ -1,8 +1,8 @@
 """Decodes the bodies of ordinary frames without findings: most frames of most captures.
 
 A frame is ordinary if header, body and batches have no findings, as the full decoder in `bodies`
-and `payload_view` would report them, and if it neither explains other frames nor depends on them.
-All other frames are left to that decoder. Records inside batches are not read here.
+would report them, and if it neither explains other frames nor depends on them. All other frames are
+left to that decoder. Records inside batches are not read here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from crc32c import crc32c
 from kraftwire import messages
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import is_message_bomb
-from kraftwire.decode.body.context import names_topics, needs_learning
 from kraftwire.decode.body.nested import HAS_NESTED
 from kraftwire.decode.body.scan import may_have_records, tag_check
 from kraftwire.decode.limits import LIGHT_BYTES
 from kraftwire.errors import WireError
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.versions import (
     request_header_version,
     response_header_version,
@@ -30,10 +30,38 @@ from kraftwire.wire.message import Message
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")
 
+# APIs whose responses carry the names of topics.
+_TOPICS = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)
+_TELLING = _TOPICS | {
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.ENVELOPE,
+}
+
 # Where the length of the client id is in a request.
 _CLIENT_ID = 8
 _TEXT_SIZE_MAX = 0x7FFF
 _NULL = 0xFFFF
+
+
+def names_topics(api_key: int | None) -> bool:
+    """Whether responses of an API carry names of topics; its requests explain nothing."""
+    return api_key in _TOPICS
+
+
+def needs_learning(api_key: int | None) -> bool:
+    """Whether frames of an API reveal something about others, or depend on others."""
+    return api_key in _TELLING
 
 
 class Schema(NamedTuple):
@@ -59,10 +87,14 @@ def quick_body(frame: RawFrame) -> Message | None:
     """The body of a frame; None if the frame is not ordinary."""
     if frame.findings or frame.missing:
         return None
-    is_request = frame.direction == "request"
-    api = frame.api_key, frame.api_version
-    body, end = _decode(frame.data, api, is_request, frame.input_bytes)
-    return body if end == frame.size else None
+    if len(frame.data) != frame.size:
+        return None
+    return ordinary_body(
+        frame.data,
+        (frame.api_key, frame.api_version),
+        is_request=frame.direction == "request",
+        input_bytes=frame.input_bytes,
+    )
 
 
 def quick_bodies(frames: Sequence[RawFrame]) -> Iterable[Message | None]:
@@ -72,23 +104,21 @@ def quick_bodies(frames: Sequence[RawFrame]) -> Iterable[Message | None]:
     return [quick_body(frame) for frame in frames]
 
 
-def quick_payload(data: bytes, api: tuple[int, int], *, is_request: bool) -> Message | None:
-    """The body of a whole frame without its length, by API key and version of the request."""
-    body, end = _decode(data, api, is_request, len(data))
-    return body if end == len(data) else None
+def ordinary_body(
+    data: bytes, api: tuple[int | None, int | None], *, is_request: bool, input_bytes: int
+) -> Message | None:
+    """Return the body of a frame; None if the frame is not ordinary.
 
-
-def _decode(
-    data: bytes, api: tuple[int | None, int | None], is_request: bool, input_bytes: int
-) -> tuple[Message | None, int]:
-    """Return the body and where it ends; None and 0 if the frame is not ordinary."""
+    `data` are all bytes after the frame's length, `api` key and version of the request, and
+    `input_bytes` how many bytes of the input account for the frame.
+    """
     schemas = _request_schemas if is_request else _response_schemas
     try:
         schema = schemas[api]
     except KeyError:
         schema = schemas[api] = ordinary_schema(is_request, *api)
     if schema is None:
-        return None, 0
+        return None
     cls, has_tags, records, has_unknown_tags = schema
     version = api[1] or 0
     position = 4
@@ -100,27 +130,27 @@ def _decode(
                 position += size
                 data[_CLIENT_ID + 2 : position].decode()
             elif size != _NULL:
-                return None, 0
+                return None
         if has_tags:
             if data[position]:
-                return None, 0
+                return None
             position += 1
         size = len(data) - position
         if size < 0 or (
             size >= LIGHT_BYTES
             and is_message_bomb(cls, data, version, position, input_bytes=input_bytes)
         ):
-            return None, 0
+            return None
         body, end = cls.decode(data, version, position)
     except (WireError, IndexError, UnicodeDecodeError):
-        return None, 0
+        return None
     if records is not None:
         for each in records(body):
             if each and not _is_sound(each):
-                return None, 0
-    if has_unknown_tags(body):
-        return None, 0
-    return body, end
+                return None
+    if end != len(data) or has_unknown_tags(body):
+        return None
+    return body
 
 
 def _is_sound(data: memoryview | bytes) -> bool:

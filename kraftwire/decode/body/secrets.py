@@ -25,8 +25,11 @@ from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.kafka_keys import is_kafka_key
+from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import RecordRows, batch_to_json, decode_record
-from kraftwire.records.reader import Batch
+from kraftwire.records.messages import family_of_topic
+from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.records.record import Record
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
 
@@ -248,6 +251,10 @@ _SECRET_TEXTS = tuple(
     for head in SECRET_HEADS
     for bits in range(4)
 )
+# How secret records of the metadata log begin, of whatever topic they are said to be.
+_SECRET_RECORD = re.compile(
+    b"|".join(re.escape(head) + b"[\\x00-\\x03]" for head in SECRET_HEADS if head[0])
+)
 # Versions that a schema may have some day.
 _VERSION_MAX = 3
 
@@ -335,3 +342,32 @@ def _bytes(text: str) -> bytes | None:
         return base64.b64decode(text)
     except (binascii.Error, ValueError):
         return None
+
+
+def may_be_metadata(data: bytes) -> bool:
+    """Whether records of the metadata log may be in a payload that was not decoded."""
+    if METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data:
+        return True
+    return _SECRET_RECORD.search(data) is not None
+
+
+def secret_ranges(data: memoryview | bytes, topic: str | None) -> Iterator[tuple[int, int]]:
+    """The ranges to hide in the records of a topic, None if its name is unknown."""
+    family = None if topic is None else family_of_topic(topic)
+    # Records of a topic without a known name may be those of the metadata log.
+    is_metadata = topic is None or family == _METADATA
+    reader = BatchReader(data)
+    while True:
+        try:
+            for batch in reader:
+                if has_secret_records(batch, family, is_metadata=is_metadata):
+                    yield batch.position + HEADER_SIZE, batch.position + batch.size
+            break
+        except WireError:
+            # Half a batch at the start of a slice may hold anything.
+            start = reader.position
+            end = start + reader.resume()
+            if is_metadata:
+                yield start, end
+    if reader.remaining and is_metadata:
+        yield reader.position, len(data)

@@ -118,12 +118,12 @@ class Exchange:
     @property
     def request_body(self) -> Message | None:
         """The body of the request, None if it could not be decoded as a whole."""
-        return None if self.request is None else self.request.quick_body
+        return None if self.request is None else self.request.body
 
     @property
     def response_body(self) -> Message | None:
         """The body of the response, None if it could not be decoded as a whole."""
-        return None if self.response is None else self.response.quick_body
+        return None if self.response is None else self.response.body
 
     @property
     def is_response_lost(self) -> bool:
@@ -166,7 +166,7 @@ class Exchange:
     @property
     def error_codes(self) -> list[int]:
         """Error codes in the response other than 0, each once."""
-        return [] if self.response is None else self.response.quick_error_codes
+        return [] if self.response is None else self.response.error_codes
 
     @property
     def error_names(self) -> list[str]:

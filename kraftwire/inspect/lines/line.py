@@ -233,14 +233,14 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         login = None if decoded is None else decoded.login
         if login is not None:
             return ", ".join([*filter(None, (" ".join(filter(None, login)), text))])
-        inner = None if decoded is None else decoded.view.inner
+        inner = None if decoded is None else decoded.inner
         if inner is None or inner.body is None:
             return text
         return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
 
     def _response_text(self, body: Message, decoded: Frame | None) -> str:
         """Return the facts of a response; for an envelope, those of the response inside."""
-        inner = None if decoded is None else decoded.view.inner
+        inner = None if decoded is None else decoded.inner
         if inner is not None and inner.body is not None:
             body = inner.body
         return response_facts(body.API_KEY, body, self._topics)

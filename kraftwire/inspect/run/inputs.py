@@ -20,13 +20,13 @@ from typing import IO, BinaryIO, Literal
 
 from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import RawFrame, Request
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.series import families, recordings
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
-from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.frame import uncaptured
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
@@ -191,31 +191,11 @@ class RawFrames:
         return frame
 
     def _frame(self, data: bytes, size: int | None = None, *, position: int = -1) -> RawFrame:
-        is_request = self.api is None
-        payload = decode_payload(data, is_request=is_request, api=self.api, size=size)
-        frame = RawFrame()
+        frame = uncaptured(data, is_request=self.api is None, api=self.api, size=size)
         frame.file = frame.end_file = self.file
         frame.position = position
         frame.end_position = position if position < 0 else position + LENGTH_SIZE + len(data)
-        frame.kind = _RPC
-        frame.data = data
-        frame.size = payload.size
-        frame.direction = "request" if is_request else "response"
-        frame.api_key, frame.api_version = payload.api_key, payload.api_version
-        frame.correlation_id = payload.header.correlation_id if payload.header else None
-        frame.connection = ""
-        frame.time_ns = -1
-        frame.latency_ms = None
-        frame.findings = ()
-        frame.missing = ()
-        frame.request = _request(frame, getattr(payload.header, "client_id", None))
         return frame
-
-
-def _request(frame: RawFrame, client_id: str | None) -> Request | None:
-    if frame.api_key is None or frame.api_version is None or frame.correlation_id is None:
-        return None
-    return Request(frame.api_key, frame.api_version, frame.correlation_id, client_id)
 
 
 def _without_prefix(data: bytes) -> bytes:

@@ -14,6 +14,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import Frame, FrameDecoder
+from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.quick import RECORDS
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
@@ -74,7 +75,7 @@ class Read:
             return _without_records(self)
         data: bytes = frame.data
         if self.decoded is not None:
-            for start, end in self.decoded.hidden_ranges:
+            for start, end in hidden_ranges(self.decoded):
                 data = data[:start] + bytes(end - start) + data[end:]
         return data
 
@@ -88,7 +89,7 @@ class Explained(Read):
         super().__init__(frame, decoded.body, decoded.body_version, fields)
         self.remaining = decoded.remaining
         self.findings = [each for each in decoded.findings if each.id != _LEFT_OUT]
-        self.show_bytes = not decoded.is_token and not decoded.view.hides_bytes
+        self.show_bytes = not decoded.hides_bytes
         self.decoded = decoded
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.context import needs_learning
-from kraftwire.decode.body.quick import quick_body
+from kraftwire.decode.body.quick import needs_learning, quick_body
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read

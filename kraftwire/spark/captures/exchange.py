@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import RESPONSE_LOST, RawFrame
-from kraftwire.decode.body.payload_view import lazy
+from kraftwire.decode.body.frame import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.decode.exchange.sinks import no_response_text

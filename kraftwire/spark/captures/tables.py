@@ -12,8 +12,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.connection import OpenConnections
 from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.context import needs_learning
-from kraftwire.decode.body.quick import quick_bodies
+from kraftwire.decode.body.quick import needs_learning, quick_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord

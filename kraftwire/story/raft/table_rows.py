@@ -18,7 +18,6 @@ from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import listed
@@ -362,5 +361,4 @@ def _body(row: ExchangeRow, data: bytes, *, is_request: bool) -> Message | None:
     if row.api_key not in QUORUM_APIS:
         return None
     api = row.api_key, row.api_version
-    body = quick_payload(data, api, is_request=is_request)
-    return body or decode_payload(data, is_request=is_request, api=api).body
+    return decode_payload(data, is_request=is_request, api=api).body

@@ -10,12 +10,14 @@ import pytest
 from kraftwire import messages
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from kraftwire.decode.body import findings
-from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.bodies import Payload, decode_payload
 from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
+from kraftwire.decode.body.quick import ordinary_body
 from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
 from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
+from tests.support.captures import GOLDEN, decoded_frames, golden
 from tests.support.payloads import api_key, request, response, view
 
 VOTE = {"clusterId": "c", "voterId": 3, "topics": []}
@@ -366,3 +368,25 @@ def test_a_produce_request_names_its_partitions() -> None:
     )
     (found,) = topics(body, 9)
     assert (found.name, found.partitions) == ("orders", frozenset({0, 4}))
+
+
+@pytest.mark.parametrize("data", [b"", bytes(3), bytes([0, 1, 0, 4, 0, 0, 0, 7, 0x7F, 0xFF])])
+def test_a_body_that_begins_after_the_end_is_none(data: bytes) -> None:
+    """A header may claim a client id that is longer than the frame."""
+    for is_request in (True, False):
+        found = ordinary_body(data, (1, 4), is_request=is_request, input_bytes=len(data))
+        assert found is None
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_ordinary_frames_are_decoded_as_by_the_full_decoder(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The fast path leaves nothing out that the other one finds."""
+    quick = [(f.payload, f.findings, f.error_codes) for f in decoded_frames(golden(name))]
+    monkeypatch.setattr("kraftwire.decode.body.bodies.ordinary_body", lambda *_, **__: None)
+    full = [(f.payload, f.findings, f.error_codes) for f in decoded_frames(golden(name))]
+    for one, other in zip(quick, full, strict=True):
+        for field in Payload.__slots__:
+            assert getattr(one[0], field) == getattr(other[0], field), field
+        assert one[1:] == other[1:]

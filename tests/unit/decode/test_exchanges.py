@@ -12,7 +12,7 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from tests.support.captures import GOLDEN, decoded_frames, golden
+from tests.support.captures import GOLDEN, golden
 from tests.support.frames_made import FrameMaker
 
 
@@ -29,24 +29,6 @@ def test_exchanges_hold_every_frame_once(name: str) -> None:
             assert each.latency_ms == each.response.latency_ms
             span = each.response.time_ns - each.request.time_ns
             assert each.latency_ms == span / 1e6
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_the_short_way_gives_the_same_as_the_long_one(name: str) -> None:
-    """Errors and bodies do not depend on how they were read."""
-    decoded = {id(each.raw): each for each in decoded_frames(golden(name))}
-    by_place = {(d.connection, d.direction, d.position, d.correlation_id): d
-                for d in decoded.values()}
-    for exchange in exchanges(Capture(golden(name))):
-        for side in (exchange.request, exchange.response):
-            if side is None:
-                continue
-            f = side.raw
-            other = by_place[f.connection, f.direction, f.position, f.correlation_id]
-            assert side.quick_body == other.body
-            if not f.is_request:
-                assert exchange.error_codes == other.error_codes
-                assert exchange.error_names == other.error_names
 
 
 def _decoded(*frames: object) -> list[Frame]:

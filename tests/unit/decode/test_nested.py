@@ -8,7 +8,8 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.decode.body.context import FrameContext
-from kraftwire.decode.body.payload_view import PayloadView, hidden_ranges
+from kraftwire.decode.body.frame import Frame
+from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -41,7 +42,7 @@ SECRET = build_batch([Record(0, 5, None, encode_metadata(SCRAM, 0))], BatchHeade
 METADATA = "__cluster_metadata"
 
 
-def _ids(shown: PayloadView) -> list[str]:
+def _ids(shown: Frame) -> list[str]:
     return [each.id for each in shown.findings]
 
 
@@ -49,7 +50,7 @@ def _subscription(*topics: str) -> bytes:
     return b"\x00\x01" + ConsumerProtocolSubscription(topics=list(topics)).encode(1)
 
 
-def _join(metadata: bytes, protocol_type: str = "consumer") -> PayloadView:
+def _join(metadata: bytes, protocol_type: str = "consumer") -> Frame:
     protocol = JoinGroupRequestProtocol(name="range", metadata=metadata)
     body = JoinGroupRequest(group_id="g", protocol_type=protocol_type, protocols=[protocol])
     return view(request("JoinGroup", 9, body))
@@ -58,7 +59,7 @@ def _join(metadata: bytes, protocol_type: str = "consumer") -> PayloadView:
 def test_a_subscription_is_shown_with_its_version() -> None:
     """Which topics a member wants decides how a group is balanced."""
     shown = _join(_subscription("a", "b"))
-    assert shown.nested.objects == {
+    assert shown.nested == {
         "protocols[0].metadata": {
             "type": "ConsumerProtocolSubscription",
             "version": 1,
@@ -74,7 +75,7 @@ def test_a_later_version_of_a_subscription_is_read_as_the_latest_known() -> None
     """As Kafka does; the version that was sent is shown."""
     newer = b"\x00\x09" + ConsumerProtocolSubscription(topics=["a"]).encode(3) + b"more"
     shown = _join(newer)
-    (value,) = shown.nested.objects.values()
+    (value,) = shown.nested.values()
     assert (value["version"], value["data"]["topics"]) == (9, ["a"])
     assert _ids(shown) == ["nested-undecoded"]
 
@@ -82,7 +83,7 @@ def test_a_later_version_of_a_subscription_is_read_as_the_latest_known() -> None
 def test_a_subscription_without_the_fields_of_its_version_is_a_finding() -> None:
     """Some clients say version 1 and end as version 0 does; Kafka's consumers refuse that."""
     shown = _join(b"\x00\x01" + ConsumerProtocolSubscription(topics=["a"]).encode(0))
-    assert shown.nested.objects == {}
+    assert shown.nested == {}
     assert [(each.id, each.path) for each in shown.findings] == [
         ("nested-undecoded", "protocols[0].metadata.ownedPartitions")
     ]
@@ -91,7 +92,7 @@ def test_a_subscription_without_the_fields_of_its_version_is_a_finding() -> None
 def test_metadata_of_other_protocols_stays_opaque() -> None:
     """Members of Kafka Connect send something else in the same field."""
     shown = _join(_subscription("a"), "connect")
-    assert (shown.nested.objects, _ids(shown)) == ({}, [])
+    assert (shown.nested, _ids(shown)) == ({}, [])
 
 
 def test_metadata_that_is_not_a_subscription_is_a_finding_with_its_place() -> None:
@@ -108,12 +109,12 @@ def test_an_old_response_takes_the_protocol_from_its_request() -> None:
     body = SyncGroupResponse(assignment=b"\x00\x01" + ConsumerProtocolAssignment().encode(1))
     payload = response("SyncGroup", 3, body)
     other = view(payload, ("SyncGroup", 3), context=FrameContext(protocol_type="connect"))
-    assert other.nested.objects == {}
+    assert other.nested == {}
     told = view(payload, ("SyncGroup", 3), context=FrameContext(protocol_type="consumer"))
-    assert list(told.nested.objects) == ["assignment"]
+    assert list(told.nested) == ["assignment"]
 
 
-def _envelope(data: bytes) -> PayloadView:
+def _envelope(data: bytes) -> Frame:
     body = EnvelopeRequest(
         request_data=data,
         request_principal=b"\x00\x00" + messages.find("DefaultPrincipalData")().encode(0),
@@ -125,11 +126,11 @@ def _envelope(data: bytes) -> PayloadView:
 def test_an_envelope_holds_a_request_with_header_and_body() -> None:
     """The inner request is shown like an outer one."""
     shown = _envelope(request("Vote", 2, VoteRequest(cluster_id="c"), 42))
-    inner = shown.nested.objects["requestData"]
+    inner = shown.nested["requestData"]
     assert (inner["apiName"], inner["apiVersion"], inner["correlationId"]) == ("Vote", 2, 42)
     assert inner["body"] == {"clusterId": "c", "voterId": -1, "topics": []}
-    assert shown.nested.objects["clientHostAddress"] == {"address": "10.0.0.1"}
-    assert shown.nested.objects["requestPrincipal"]["type"] == "DefaultPrincipalData"
+    assert shown.nested["clientHostAddress"] == {"address": "10.0.0.1"}
+    assert shown.nested["requestPrincipal"]["type"] == "DefaultPrincipalData"
 
 
 def test_an_envelope_with_damaged_contents_names_the_place_in_the_frame() -> None:
@@ -147,9 +148,9 @@ def test_an_answer_in_an_envelope_needs_its_request() -> None:
     payload = response("Envelope", 0, EnvelopeResponse(response_data=inner))
     context = FrameContext(embedded_api=(api_key("Vote"), 2))
     told = view(payload, ("Envelope", 0), context=context)
-    assert told.nested.objects["responseData"]["body"] == {"errorCode": 41, "topics": []}
+    assert told.nested["responseData"]["body"] == {"errorCode": 41, "topics": []}
     untold = view(payload, ("Envelope", 0))
-    assert untold.nested.objects["responseData"]["body"] is None
+    assert untold.nested["responseData"]["body"] is None
     assert _ids(untold) == ["unmatched-response"]
     assert untold.body_json is not None
     # What it answers may be a request for a token.
@@ -162,7 +163,7 @@ def test_envelopes_in_envelopes_are_not_opened() -> None:
     data = vote
     for _ in range(50):
         data = request("Envelope", 0, EnvelopeRequest(request_data=data))
-    second = _envelope(data).nested.objects["requestData"]
+    second = _envelope(data).nested["requestData"]
     third = second["nested"]["requestData"]
     assert (third["apiName"], third["body"], third["nested"]) == ("Envelope", None, {})
 
@@ -170,13 +171,13 @@ def test_envelopes_in_envelopes_are_not_opened() -> None:
 # -- records ------------------------------------------------------------------------------------
 
 
-def _produce(topic: str, records: bytes | None, **form: Any) -> PayloadView:
+def _produce(topic: str, records: bytes | None, **form: Any) -> Frame:
     partition = PartitionProduceData(index=4, records=records)
     body = ProduceRequest(topic_data=[TopicProduceData(name=topic, partition_data=[partition])])
     return view(request("Produce", 9, body), **form)
 
 
-def _records(shown: PayloadView) -> Any:
+def _records(shown: Frame) -> Any:
     assert shown.body_json is not None
     return shown.body_json["topicData"][0]["partitionData"][0]["records"]
 
@@ -267,7 +268,7 @@ def test_the_same_bytes_in_a_users_topic_are_hidden_too() -> None:
     assert len(hidden_ranges(shown)) == 1
 
 
-def _snapshot(data: bytes, position: int) -> PayloadView:
+def _snapshot(data: bytes, position: int) -> Frame:
     partition = PartitionSnapshot(unaligned_records=data, position=position, size=10_000)
     body = FetchSnapshotResponse(topics=[TopicSnapshot(name=METADATA, partitions=[partition])])
     return view(response("FetchSnapshot", 1, body), ("FetchSnapshot", 1))

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.payload_view import PayloadView
+from kraftwire.decode.body.frame import FrameDecoder, uncaptured
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -195,9 +194,9 @@ def test_bytes_of_frames_that_may_hold_a_secret_are_not_shown_in_findings() -> N
         view(login + b"secret", None),
     ):
         assert shown.hides_bytes
-        assert all("not shown" in each["detail"] for each in shown.findings_json())
-    answer = decode_payload(b"\0\0\0\1secret", is_request=False)
-    assert PayloadView(answer, Settings()).hides_bytes
+        assert all("not shown" in each["detail"] for each in shown.to_json()["findings"])
+    answer = uncaptured(b"\0\0\0\1secret", is_request=False)
+    assert FrameDecoder(Settings()).decode(answer).hides_bytes
 
 
 def test_an_envelope_that_was_cut_hides_what_it_carries() -> None:
@@ -208,7 +207,7 @@ def test_an_envelope_that_was_cut_hides_what_it_carries() -> None:
     )
     shown = view(cut, None)
     assert shown.hides_bytes
-    assert all("not shown" in each["detail"] for each in shown.findings_json())
+    assert all("not shown" in each["detail"] for each in shown.to_json()["findings"])
 
 
 def test_bytes_of_an_unknown_api_are_shown() -> None:
@@ -216,7 +215,7 @@ def test_bytes_of_an_unknown_api_are_shown() -> None:
     payload = b"\x03\xe7\0\0\0\0\0\1\0\0\0new"
     shown = view(payload)
     assert not shown.hides_bytes
-    assert shown.findings_json()[0]["detail"].endswith(b"new".hex())
+    assert shown.to_json()["findings"][0]["detail"].endswith(b"new".hex())
 
 
 MARKER = b"MARKER-OF-A-SECRET-MARKER"

@@ -12,7 +12,6 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
-from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.body.records import Settings
 from kraftwire.inspect.stories.raft import RaftWriter
 from kraftwire.messages.fetch_response import FetchResponse
@@ -199,10 +198,3 @@ def test_a_response_enters_the_story_at_its_own_time(monkeypatch: pytest.MonkeyP
     quorum.on_exchange(ExchangeRow(3 * 10**9, "a:1-b:2", key, 0, 2, b"", b"", 10**9))
     quorum.story()
     assert answered == [(1.0, True), (3.0, True), (4.0, False), (6.0, False)]
-
-
-@pytest.mark.parametrize("data", [b"", bytes(3), bytes([0, 1, 0, 4, 0, 0, 0, 7, 0x7F, 0xFF])])
-def test_a_body_that_begins_after_the_end_is_none(data: bytes) -> None:
-    """A header may claim a client id that is longer than the frame."""
-    for is_request in (True, False):
-        assert quick_payload(data, (1, 4), is_request=is_request) is None
