@@ -98,7 +98,7 @@ def _write_configs(folder: Path, count: int) -> list[Path]:
 def _start(config: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
     # In a separate process group, so that Ctrl-C reaches only this process, which stops the nodes.
     command = [sys.executable, "-m", "kraftwire", "perf", f"--config={config}", *options]
-    command.append("--obeys-input")
+    command.append("--follows-input")
     return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
 
 
@@ -168,7 +168,7 @@ def _directory_id(
 @click.option(
     "--duration", type=click.FloatRange(0, min_open=True), help="Stop after this many seconds."
 )
-@click.option("--obeys-input", is_flag=True, hidden=True)
+@click.option("--follows-input", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
 def perf(
     config: str | None,
@@ -177,7 +177,7 @@ def perf(
     record_size: int,
     replica_directory_id: bytes | None,
     duration: float | None,
-    obeys_input: bool,
+    follows_input: bool,
     as_json: bool,
 ) -> int:
     """Measure a quorum under load.
@@ -208,7 +208,7 @@ def perf(
         throughput=throughput,
         record_size=record_size,
         duration=duration,
-        obeys_input=obeys_input,
+        follows_input=follows_input,
     )
     return run(config, load, _print_json if as_json else _print_text, replica_directory_id)
 

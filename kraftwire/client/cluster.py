@@ -158,7 +158,7 @@ class Cluster:
         return connection
 
     def _rebootstrap(self) -> None:
-        """Know nothing but the bootstrap addresses again."""
+        """Discard all but the bootstrap addresses."""
         self.close()
         self._info = None
 
@@ -194,7 +194,7 @@ class Cluster:
             api = "DESCRIBE_CLUSTER" if self.settings.is_controllers else "METADATA"
             raise ApiError(error.code, f"The node does not support {api}") from error
         assert isinstance(described, DescribeClusterResponse)
-        return _with_nodes(cluster_info(described), seed)
+        return _ensure_nodes(cluster_info(described), seed)
 
 
 def cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
@@ -251,10 +251,10 @@ def _from_metadata(response: MetadataResponse, seed: Address) -> ClusterInfo:
         raise refusal(response.error_code, None)
     nodes = [NodeInfo(node.node_id, node.host, node.port, node.rack) for node in response.brokers]
     controller_id = _id_or_none(response.controller_id)
-    return _with_nodes(ClusterInfo(response.cluster_id or "", controller_id, tuple(nodes)), seed)
+    return _ensure_nodes(ClusterInfo(response.cluster_id or "", controller_id, tuple(nodes)), seed)
 
 
-def _with_nodes(info: ClusterInfo, seed: Address) -> ClusterInfo:
+def _ensure_nodes(info: ClusterInfo, seed: Address) -> ClusterInfo:
     if not info.nodes:
         text = f"{address_text(seed)} knows of no nodes yet"
         raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, text)

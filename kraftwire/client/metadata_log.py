@@ -156,7 +156,7 @@ class QuorumReader:
             # A leader has records of its epoch, so its log holds this offset whatever the epoch.
             found = self._fetch(Position(self._epoch(), offset - 1), 1)
             if found.snapshot is not None:
-                raise _gone(offset - 1, found)
+                raise _offset_gone(offset - 1, found)
             for batch in read_batches(found.records):
                 if batch.last_offset >= offset - 1:
                     return batch.partition_leader_epoch
@@ -169,7 +169,7 @@ class QuorumReader:
         """
         found = self._fetch(position, bytes_max)
         if found.snapshot is not None:
-            raise _gone(position.next_offset, found)
+            raise _offset_gone(position.next_offset, found)
         return found
 
     def batches(self, start: Position, end: Position) -> Iterator[tuple[bytes, Batch]]:
@@ -222,13 +222,13 @@ class QuorumReader:
         request = FetchSnapshotRequest(replica_id=-1, max_bytes=_SNAPSHOT_BYTES, topics=[topic])
         response = leader.connection.request(request)
         assert isinstance(response, FetchSnapshotResponse)
-        self._check(response.error_code)
+        self._ensure_no_error(response.error_code)
         found = response.topics[0].partitions[0]
         if found.error_code == ErrorCode.SNAPSHOT_NOT_FOUND:
             raise LogMovedError(
                 "the leader no longer has this snapshot; start again", file=id.file_name
             )
-        self._check(found.error_code)
+        self._ensure_no_error(found.error_code)
         return bytes(found.unaligned_records), found.size
 
     def _fetch(self, position: Position, bytes_max: int) -> Fetched:
@@ -250,9 +250,9 @@ class QuorumReader:
         request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=bytes_max, topics=[topic])
         response = leader.connection.request(request)
         assert isinstance(response, FetchResponse)
-        self._check(response.error_code)
+        self._ensure_no_error(response.error_code)
         found = _partition(response)
-        self._check(found.error_code)
+        self._ensure_no_error(found.error_code)
         diverging = found.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
             raise LogMovedError(
@@ -270,7 +270,7 @@ class QuorumReader:
             bytes(found.records or b""),
         )
 
-    def _check(self, code: int) -> None:
+    def _ensure_no_error(self, code: int) -> None:
         if code != ErrorCode.NONE:
             raise refusal(code, None)
 
@@ -328,7 +328,7 @@ def _partition(response: FetchResponse) -> PartitionData:
     raise refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the metadata log")
 
 
-def _gone(offset: int, found: Fetched) -> LogMovedError:
+def _offset_gone(offset: int, found: Fetched) -> LogMovedError:
     id = found.snapshot
     where = f"; its snapshot ends at {id.end_offset}" if id else ""
     return LogMovedError(

@@ -1,4 +1,4 @@
-"""What each known node of a cluster says when a call finds no leader: who answers, who does not.
+"""The answer of each known node of a cluster, for calls that find no leader.
 
 Every controller answers a Fetch of the metadata log with the epoch and the leader that it knows;
 only the leader answers it without an error. Brokers are only connected to.
@@ -24,8 +24,8 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What the node at one address says: the epoch and the leader that it knows, whether it is that
-    leader, or the `problem` instead.
+    """What the node at one address knows: epoch and leader, and whether it is that leader; or the
+    `problem` instead.
 
     `node_id` is who advertises the address, None for one that only the caller has given;
     `leader_id` is None if the node knows none.
@@ -46,13 +46,13 @@ class NodeState:
 
 
 async def survey(cluster: Cluster) -> list[NodeState]:
-    """Ask every known node at once. Order: that of the addresses."""
+    """Query all known nodes at once. Order: that of the addresses."""
     found: dict[Address, NodeState] = {}
 
-    async def ask(address: Address, node_id: int | None) -> None:
+    async def query(address: Address, node_id: int | None) -> None:
         with trio.move_on_after(_SECONDS):
             try:
-                found[address] = await _asked(cluster, address, node_id)
+                found[address] = await _query(cluster, address, node_id)
             except (ApiError, SecurityError, WireError) as error:
                 text = error_detail(error) if isinstance(error, ApiError) else str(error)
                 text = text.removeprefix(f"{address_text(address)}: ")
@@ -61,7 +61,7 @@ async def survey(cluster: Cluster) -> list[NodeState]:
     ids = cluster.known_ids()
     async with trio.open_nursery() as nursery:
         for address, node_id in ids.items():
-            nursery.start_soon(ask, address, node_id)
+            nursery.start_soon(query, address, node_id)
     silent = f"no answer within {_SECONDS:.3g} s"
     return [
         found.get(address) or NodeState(address, node_id, problem=silent)
@@ -69,7 +69,7 @@ async def survey(cluster: Cluster) -> list[NodeState]:
     ]
 
 
-async def _asked(cluster: Cluster, address: Address, node_id: int | None) -> NodeState:
+async def _query(cluster: Cluster, address: Address, node_id: int | None) -> NodeState:
     node = NodeInfo(-1 if node_id is None else node_id, *address)
     if not cluster.settings.is_controllers:
         await cluster.connect(node)
@@ -85,7 +85,7 @@ async def _asked(cluster: Cluster, address: Address, node_id: int | None) -> Nod
 
 
 def survey_text(states: Sequence[NodeState]) -> str | None:
-    """Say in one sentence whom the nodes of a quorum take for its leader, and who does not answer.
+    """Return a sentence: whom the nodes of a quorum take for its leader, and who does not answer.
 
     None if nobody answers, or the leader does where it advertises to.
     """
@@ -96,18 +96,18 @@ def survey_text(states: Sequence[NodeState]) -> str | None:
     leads = [state for state in answering if state.leads and state.epoch == newest]
     named = [state for state in answering if state.leader_id is not None and state.epoch == newest]
     if not named:
-        return _without_leader(states)
+        return _no_leader_text(states)
     witness = (leads or named)[0]
     advertised = [state for state in states if state.node_id == witness.leader_id]
     if any(state.leads for state in advertised):
         return None
     verb = "leads the quorum as" if witness.leads else "names as the leader"
     start = f"{witness.name} answers and {verb} node {witness.leader_id}, in epoch {newest}"
-    return f"{start}; {_elsewhere(advertised, is_certain=witness.leads)}"
+    return f"{start}; {_unreachable_leader_text(advertised, is_certain=witness.leads)}"
 
 
-def _elsewhere(advertised: Sequence[NodeState], *, is_certain: bool) -> str:
-    """Say why nobody gets through to a leader that is known."""
+def _unreachable_leader_text(advertised: Sequence[NodeState], *, is_certain: bool) -> str:
+    """Return why a known leader cannot be reached."""
     if not advertised:
         return "no address of that node is known: check its advertised.listeners"
     state = advertised[0]
@@ -117,7 +117,7 @@ def _elsewhere(advertised: Sequence[NodeState], *, is_certain: bool) -> str:
     return f"{where}: {advice} advertised.listeners of node {state.node_id}"
 
 
-def _without_leader(states: Sequence[NodeState]) -> str:
+def _no_leader_text(states: Sequence[NodeState]) -> str:
     parts = [
         f"{state.name} answers, in epoch {state.epoch} without a leader"
         if state.leader_id is None
@@ -133,7 +133,7 @@ def _without_leader(states: Sequence[NodeState]) -> str:
 
 
 def brokers_text(states: Sequence[NodeState]) -> str | None:
-    """Say in one sentence that brokers answer, but none where it advertises to; None if nobody
+    """Return a sentence: brokers answer, but none at its advertised address; None if nobody
     answers, or one does there."""
     given = [state for state in states if state.node_id is None and state.problem is None]
     advertised = [state for state in states if state.node_id is not None]
@@ -147,7 +147,7 @@ def brokers_text(states: Sequence[NodeState]) -> str | None:
 
 
 def problems_text(states: Iterable[NodeState]) -> str:
-    """Say why nodes do not answer; empty if all do."""
+    """Return why nodes do not answer; empty if all do."""
     return "; ".join(_problems(states))
 
 

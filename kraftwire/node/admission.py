@@ -14,7 +14,7 @@ the log.
 | short requests and answers | 4 KiB in a round of the loop | wait at a `RateGate` |
 | reading from connections | four in a round of the loop | wait at another, `paced_stream` |
 | logins, from 16 KiB, or a token of 4 KiB | one at a time, then a pause | wait in a `WorkQueue` |
-| changes of the metadata | eight in a batch of the controller | wait for the next, `in_turn` |
+| changes of the metadata | eight in a batch of the controller | wait for the next, `next_in_turn` |
 
 Short work never waits for long work. Where many wait, the connections that have been open for
 longest come first, because those of replicas are among them. A well-behaved peer sends a request
@@ -114,11 +114,11 @@ class MemoryBudget:
         # In the order in which they began to hold something.
         self._sizes: dict[Holder, int] = {}
 
-    def enter(self) -> None:
+    def add_connection(self) -> None:
         """Count an open connection."""
         self._add(self._open_bytes)
 
-    def leave(self) -> None:
+    def remove_connection(self) -> None:
         """Discount a closed connection."""
         self.used -= self._open_bytes
 
@@ -148,7 +148,7 @@ class MemoryBudget:
 
 
 class WorkQueue:
-    """Long work: one piece at a time, each followed by a pause. Order: `done` after each `take`.
+    """Long work: one piece at a time, each followed by a pause. Order: `finish` after each `admit`.
 
     The cost of a piece is the CPU time of the whole process, threads included, from its start until
     some rounds of the loop after its end. Other work in that time counts too: a busy node pauses
@@ -179,12 +179,12 @@ class WorkQueue:
         self._waiting: dict[int, tuple[int, trio.Event]] = {}
         self._done = trio.Event()
         self._is_running = False
-        self._takes_oldest = True
+        self._is_turn_of_oldest = True
         # By kind: the bytes after which its next turn comes, and those of the last turn.
         self._next_at: dict[int, float] = {}
         self._passed = 0.0
 
-    async def take(self, number: int, size: int) -> None:
+    async def admit(self, number: int, size: int) -> None:
         """Return when work of this size on this connection may begin."""
         turn = trio.Event()
         self._waiting[number] = size, turn
@@ -195,12 +195,12 @@ class WorkQueue:
             await turn.wait()
         except BaseException:
             if turn.is_set():
-                self.done()
+                self.finish()
             else:
                 del self._waiting[number]
             raise
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """End the current piece of work."""
         self._done.set()
 
@@ -224,13 +224,13 @@ class WorkQueue:
             self._is_running = False
 
     def _start_next(self) -> None:
-        number = min(self._waiting) if self._takes_oldest else self._fairest()
-        self._takes_oldest = not self._takes_oldest
+        number = min(self._waiting) if self._is_turn_of_oldest else self._fairest_connection()
+        self._is_turn_of_oldest = not self._is_turn_of_oldest
         size, turn = self._waiting.pop(number)
         self._free_at = max(self._free_at, trio.current_time() - self._burst) + size / self._rate
         turn.set()
 
-    def _fairest(self) -> int:
+    def _fairest_connection(self) -> int:
         """Return whose kind has had the fewest bytes, and count it; an idle kind saves up none."""
         first: dict[int, int] = {}
         for number, (size, _) in self._waiting.items():
@@ -299,13 +299,13 @@ class ConnectionBudget:
 
     def open(self) -> None:
         """Count the connection. Order: in the task that serves it."""
-        self._admission.memory.enter()
+        self._admission.memory.add_connection()
         CONNECTION.set(self._number)
 
     def close(self) -> None:
         """Release what the connection holds."""
         self._admission.memory.hold(self, 0)
-        self._admission.memory.leave()
+        self._admission.memory.remove_connection()
 
     def evict(self) -> None:
         """End the connection because all connections together hold too much."""
@@ -325,9 +325,9 @@ class ConnectionBudget:
         if self._login_bytes < LOGIN_READ_BYTES:
             return
         queue = self._admission.long_logins
-        await queue.take(self._number, LOGIN_READ_BYTES)
+        await queue.admit(self._number, LOGIN_READ_BYTES)
         # It may wait for its peer for long, and no other login waits for that.
-        queue.done()
+        queue.finish()
 
     def end_login_read(self, size: int) -> None:
         """Count what a login has read."""
@@ -338,14 +338,14 @@ class ConnectionBudget:
         shared = self._admission
         self.hold(OPEN_REQUEST_BYTES + size)
         if size < LONG_REQUEST_BYTES_MIN:
-            await shared.short_work.take(self._number, size)
+            await shared.short_work.wait_turn(self._number, size)
             return
-        await self.while_connected(lambda: shared.long_logins.take(self._number, size))
+        await self.while_connected(lambda: shared.long_logins.admit(self._number, size))
 
     def end_token(self, size: int) -> None:
         """End the judging of a part of a login, which may have failed."""
         if size >= LONG_REQUEST_BYTES_MIN:
-            self._admission.long_logins.done()
+            self._admission.long_logins.finish()
         self.hold(0)
 
     async def admit_request(self, size: int) -> None:
@@ -353,23 +353,23 @@ class ConnectionBudget:
         shared = self._admission
         if size < LONG_REQUEST_BYTES_MIN:
             self.hold(OPEN_REQUEST_BYTES + size)
-            await shared.short_work.take(self._number, size)
+            await shared.short_work.wait_turn(self._number, size)
             return
         self.hold(OPEN_REQUEST_BYTES + size * DECODED_FACTOR)
-        await self.while_connected(lambda: shared.long_requests.take(self._number, size))
+        await self.while_connected(lambda: shared.long_requests.admit(self._number, size))
 
     def end_request(self, size: int) -> None:
         """End the decoding of a request, which may have failed."""
         if size >= LONG_REQUEST_BYTES_MIN:
-            self._admission.long_requests.done()
+            self._admission.long_requests.finish()
 
     async def admit_answer(self, size: int) -> None:
         """Return when this many bytes may be read for the answer."""
         self.end_answer()
         if size < LONG_ANSWER_BYTES_MIN:
-            await self._admission.short_work.take(self._number, 0)
+            await self._admission.short_work.wait_turn(self._number, 0)
         else:
-            await self._admission.long_answers.take(self._number, size)
+            await self._admission.long_answers.admit(self._number, size)
         self._answer_size = size
         self.hold(OPEN_REQUEST_BYTES + size)
 
@@ -381,7 +381,7 @@ class ConnectionBudget:
     def end_answer(self) -> None:
         """End the reading of an answer, if it has begun."""
         if self._answer_size >= LONG_ANSWER_BYTES_MIN:
-            self._admission.long_answers.done()
+            self._admission.long_answers.finish()
         self._answer_size = -1
 
     async def while_connected(self, work: Callable[[], Awaitable[T]]) -> T:

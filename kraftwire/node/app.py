@@ -229,7 +229,7 @@ class Node:
         config = self.config
         mode = "raft-readme" if config.is_raft_readme else "kafka"
         log("info", "starting", version=__version__, mode=mode, config=config.path)
-        self._garbage = RateLimit(trio.current_time)
+        self._refusals = RateLimit(trio.current_time)
         self._client_security = client_security(config)
         stores = stores_of(config)
         self._stores = [*stores.values()]
@@ -252,7 +252,7 @@ class Node:
                 endpoints,
                 self._make_link,
                 self._link_stats,
-                refusals=self._garbage,
+                refusals=self._refusals,
                 middleware=self._middleware,
             )
             users = users_before_leader(config, storage, len(parts.core.voters))
@@ -277,7 +277,7 @@ class Node:
         return Link(
             client_id,
             stats=self._link_stats,
-            garbage=self._garbage,
+            refusals=self._refusals,
             make_tap=self._capture.tap if self._capture else None,
             security=self._client_security,
         )
@@ -322,7 +322,7 @@ class Node:
 
         most = min(limits.connections, connections_max(raise_descriptor_limit(), self._open_bytes))
         limits = replace(limits, connections=most)
-        return Acceptor(limits, on_refused=count, refusals=self._garbage)
+        return Acceptor(limits, on_refused=count, refusals=self._refusals)
 
     def _server_of(self, service: Service) -> Callable[[trio.SocketStream, str], Awaitable[None]]:
         stats = self._connection_stats
@@ -334,7 +334,7 @@ class Node:
                 service,
                 self.config.limits,
                 stats=stats,
-                garbage=self._garbage,
+                refusals=self._refusals,
                 peer=peer,
                 tap=tap,
                 admission=self._admission,
@@ -357,7 +357,7 @@ class Node:
         self.ready.set()
 
     async def _leave(self, parts: Assembly) -> None:
-        """Let the core leave the quorum, within its shutdown timeout."""
+        """Make the core leave the quorum, within its shutdown timeout."""
         await parts.registration.leave()
         driver = parts.driver
         driver.submit(ShutdownRequested())

@@ -1,4 +1,4 @@
-"""The one place where a node asks whether a request is allowed: after decoding, before the handler.
+"""The one place that authorizes requests of a node: after decoding, before the handler.
 
 Rules SEC-A1 to SEC-A14. Every decision goes to the audit log: refusals as information, grants for
 debugging. A voter's id may be pinned to a principal: then nobody else speaks for that voter, which
@@ -25,20 +25,20 @@ from kraftwire.security.operations import Access, conceal, judge, rule_of
 from kraftwire.security.principal import Principal
 from kraftwire.wire.message import Message
 
-_NOT_READY = Error(ErrorCode.UNKNOWN_SERVER_ERROR, "the authorizer has not loaded the ACLs yet")
+_NO_ACLS_YET = Error(ErrorCode.UNKNOWN_SERVER_ERROR, "the authorizer has not loaded the ACLs yet")
 # There is no leader without this: controllers that are no super users refuse each other's votes.
 _ONLY_SUPER_USERS = "the ACLs are not loaded yet, so super.users alone are served"
 
 
-class _NotReady(Exception):
+class _AclsNotLoaded(Exception):
     """The ACLs are not there yet."""
 
 
 class Authorization:
     """Decides about requests, by StandardAuthorizer's rules and the pins of voters.
 
-    Without `settings` nobody but a false voter is refused. `refusals` bounds the log lines of one
-    cause.
+    Without `settings` only those are refused who impersonate a voter. `refusals` bounds the log
+    lines of one cause.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Authorization:
             )
 
     async def answer(self, request: Request, context: Context, handler: Handler) -> Message | None:
-        """Answer what a request may ask, and refuse the rest."""
+        """Answer the permitted part of a request, and refuse the rest."""
         rule = rule_of(request.message, is_controller_only=not request.from_client_listener)
         pinned = self._impersonated_voter(request)
         if pinned is not None:
@@ -69,7 +69,7 @@ class Authorization:
             )
         if self._authorizer is None:
             return await handler(request, context)
-        self._note_acls(context)
+        self._update_acls(context)
         try:
             verdict = await in_turns(
                 judge.in_pieces(
@@ -80,11 +80,10 @@ class Authorization:
                     lambda topic_id: _topic_name(context, topic_id),
                 )
             )
-        except _NotReady:
+        except _AclsNotLoaded:
             self._log_refusal(request, "everything", _ONLY_SUPER_USERS)
-            return refusal(
-                request.message, request.version, lambda _: _NOT_READY, rule.elements, _NOT_READY
-            )
+            error = _NO_ACLS_YET
+            return refusal(request.message, request.version, lambda _: error, rule.elements, error)
         if verdict.permitted is None:
             return None if _expects_no_answer(request) else verdict.refused
         if verdict.permitted is not request.message:
@@ -92,11 +91,12 @@ class Authorization:
         answer = await handler(request, context)
         if answer is None:
             return None
-        await in_turns(self._concealing(request, answer))
+        await in_turns(self._conceal(request, answer))
         return verdict.joined(answer)
 
-    def _concealing(self, request: Request, answer: Message) -> Pieces[None]:
-        """Leave out of an answer what was not asked for by name and may not be seen."""
+    def _conceal(self, request: Request, answer: Message) -> Pieces[None]:
+        """Remove from an answer the resources that the request does not name and its principal may
+        not see."""
         authorizer = self._authorizer
         assert authorizer is not None
         who, host = request.principal, request.host
@@ -110,7 +110,10 @@ class Authorization:
         )
 
     def _allows(self, request: Request, access: Access) -> bool:
-        """Decide, and write the decision to the audit log (SEC-A7). Raises: _NotReady (SEC-A4)."""
+        """Return whether an access is allowed, and log the decision for audits (SEC-A7).
+
+        Raises: _AclsNotLoaded (SEC-A4).
+        """
         assert self._authorizer is not None
         if access[1:] == (ResourceType.USER, str(request.principal)):
             return True
@@ -118,7 +121,7 @@ class Authorization:
             request.principal, request.host, access.operation, access[1:]
         )
         if decision is None:
-            raise _NotReady
+            raise _AclsNotLoaded
         if decision.is_allowed:
             log(
                 "debug",
@@ -145,8 +148,8 @@ class Authorization:
             rule=rule,
         )
 
-    def _note_acls(self, context: Context) -> None:
-        """Take the committed ACLs, once the image has reached the high watermark (SEC-A4)."""
+    def _update_acls(self, context: Context) -> None:
+        """Use the committed ACLs, once the image has reached the high watermark (SEC-A4)."""
         self._is_loaded = self._is_loaded or has_caught_up(context)
         self._acls = context.image.acls if self._is_loaded else None
 

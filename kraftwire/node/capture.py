@@ -18,7 +18,7 @@ from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
 from kraftwire.transport.streams import Stream
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
@@ -32,7 +32,7 @@ class CaptureFile:
             # Unbuffered: a program that follows the capture sees each frame at once. A restarted
             # node appends a new section to the file. Only the owner may read it: it holds what
             # clients sent.
-            self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
+            self._file = open(path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
         except OSError as error:
             problem = error.strerror or error
             raise UsageError(f"kraftwire.capture.file={path}: {problem}") from error

@@ -67,7 +67,7 @@ class Connection:
         limits: ConnectionLimits,
         *,
         stats: ConnectionStats,
-        garbage: RateLimit,
+        refusals: RateLimit,
         peer: str = "",
         tap: Tap | None = None,
         admission: Admission | None = None,
@@ -76,7 +76,7 @@ class Connection:
         self._service = service
         self._limits = limits
         self._stats = stats
-        self._garbage = garbage
+        self._refusals = refusals
         self._peer = peer
         self._host = host_of(peer)
         self._tap = tap
@@ -239,4 +239,5 @@ class Connection:
         self._stats.count_close(end.cause)
         if str(end):
             listener = self._service.listener.name
-            self._garbage.log(end.cause, end.cause, peer=self._peer, listener=listener, problem=end)
+            fields = {"peer": self._peer, "listener": listener}
+            self._refusals.log(end.cause, end.cause, **fields, problem=end)

@@ -1,6 +1,6 @@
 """The login of one accepted connection: its turns among all logins, its deadline, its refusals.
 
-What a login says and means is the work of `security.sasl_server`.
+`security.sasl_server` processes its messages.
 
 Source: SEC-S7, SEC-S9, SEC-S12; Kafka's `SaslServerAuthenticator`.
 """
@@ -79,7 +79,7 @@ class ConnectionLogin:
         raise ConnectionEnded("slow-request")
 
     async def receive(self, payload: bytes) -> Step:
-        """Take a payload in turn, as any request. Raises: ConnectionEnded."""
+        """Process a payload in turn, as any request. Raises: ConnectionEnded."""
         if not self.is_in_progress:
             self._budget.begin_login()
             self._deadline = trio.current_time() + self._limits.handshake_ms / 1000

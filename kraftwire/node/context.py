@@ -39,8 +39,8 @@ class Request:
     `listener` is the listener's name in upper case; `software` the ClientSoftwareName of the
     connection's ApiVersions request, empty without one. A request from an Envelope or from the node
     itself has the values of the outer one, but an Envelope names its own `principal` and `host`.
-    `host` is the peer's address as ACLs have it. `is_own` marks what the node asks itself, which
-    nobody has to allow; `is_forwarded` what came in an Envelope. Await `admit` before reading that
+    `host` is the peer's address as ACLs have it. `is_own` marks requests of the node itself, which
+    are always allowed; `is_forwarded` those from an Envelope. Await `admit` before reading that
     many bytes for the answer.
     """
 
@@ -144,7 +144,7 @@ class Quorum(Protocol):
         """Give up the leadership of this epoch."""
 
     def forbid_leadership(self, reason: str) -> None:
-        """Let this node never lead again until it is restarted."""
+        """Keep this node from leading until it is restarted."""
 
 
 class Context(Protocol):
@@ -178,19 +178,19 @@ class Context(Protocol):
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
     async def answer(self, request: Request) -> Message | None:
-        """Answer a request by the handler of its API, if its principal may ask for that.
+        """Answer a request by the handler of its API, if its principal is authorized.
 
         Returns None for an API that its listener does not offer.
         """
 
     async def raft_request(self, request: Request) -> Message | None:
-        """Let the core answer a raft request; returns its response, errors included.
+        """Pass a raft request to the core; returns its response, errors included.
 
         Returns None if the records for the response are no longer there.
         """
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
-        """Let the quorum leader answer: at its controller endpoint, or here if this node leads.
+        """Return the answer of the quorum leader: from its controller endpoint, or from this node.
 
         The version is the highest one that both sides speak, at most `version`.
         Raises: ApiError NOT_CONTROLLER (41) if no leader is known or it cannot be reached,
@@ -224,7 +224,7 @@ def not_active() -> ApiError:
 
 
 def has_caught_up(context: Context) -> bool:
-    """Return whether the image holds all that is known to be committed, since a leader said so."""
+    """Return whether the image holds all that a leader has reported as committed."""
     high_watermark = context.raft.high_watermark
     return high_watermark > 0 and context.image.next_offset >= high_watermark
 

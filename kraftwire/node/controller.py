@@ -53,7 +53,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.security.tokens import Tokens
-from kraftwire.transport.rate_gate import in_turn
+from kraftwire.transport.rate_gate import next_in_turn
 from kraftwire.wire.message import Message
 
 # Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
@@ -102,7 +102,7 @@ class Controller:
         self._mutations = MutationQuotas(config.mutation_burst_seconds)
         self._epoch: int | None = None
         self._is_forbidden = False
-        # By connection and order of arrival; see `admission.in_turn`.
+        # By connection and order of arrival; see `admission.next_in_turn`.
         self._queue: dict[tuple[int, int], QueuedStep] = {}
         self._arrivals = 0
         # Those that wait, by identity.
@@ -159,11 +159,11 @@ class Controller:
         self._notify()
 
     def _check_image(self) -> None:
-        """Give up leading for good where records contradict each other.
+        """Resign and never lead again where records contradict each other.
 
-        Differs from Kafka, whose controllers end on such a log: this node says so once, and goes on
-        replicating, voting and answering. A level of a feature that this software does not support
-        ends it, as it ends Kafka's: another release can go on. Raises: StorageError.
+        Differs from Kafka, whose controllers end on such a log: this node reports it once, and goes
+        on replicating, voting and answering. A level of a feature that this software does not
+        support ends it, as it ends Kafka's: another release can go on. Raises: StorageError.
         """
         found = self._image.contradiction
         if found is None or self._is_forbidden:
@@ -254,7 +254,7 @@ class Controller:
                 self._refuse_all()
                 # No event reports a change in the known software of the voters.
                 until = None if epoch is None else self._quorum.now_ms() + _RECHECK_MS
-                await self._rest(until)
+                await self._wait_idle(until)
                 continue
             try:
                 await self._lead(epoch)
@@ -301,7 +301,7 @@ class Controller:
             raise answer
         return answer
 
-    def _fail(self, event: str, fault: BaseException) -> None:
+    def _count_fault(self, event: str, fault: BaseException) -> None:
         self._metrics.faults += 1
         log_fault(event, fault)
 
@@ -315,12 +315,12 @@ class Controller:
             # No flood of requests keeps waiting what is due, nor the other way round (C-MOD-2).
             was_due = await self._run_due(epoch, tasks)
             if self._queue:
-                await self._serve(epoch)
+                await self._decide_batch(epoch)
             elif not was_due:
                 times = [task.due_ms for task in tasks]
                 expiry_ms = self._sessions.next_expiry_ms()
                 times += [] if expiry_ms is None else [expiry_ms]
-                await self._rest(min(times, default=None))
+                await self._wait_idle(min(times, default=None))
 
     async def _run_due(self, epoch: int, tasks: Sequence[Task]) -> bool:
         """End a session or run a task that is due; returns whether one was."""
@@ -334,13 +334,13 @@ class Controller:
             try:
                 records = due.records(self._cluster)
             except FAULTS as fault:
-                self._fail("task-failed", fault)
-                due.failed(now_ms)
+                self._count_fault("task-failed", fault)
+                due.schedule_after_fault(now_ms)
                 return True
             if records:
                 await self._write(epoch, encoded(records))
-            self._metrics.done(1, quorum.now_ms() - now_ms)
-            due.finished(quorum.now_ms(), len(records))
+            self._metrics.count_done(1, quorum.now_ms() - now_ms)
+            due.schedule_next(quorum.now_ms(), len(records))
         else:
             return False
         return True
@@ -391,15 +391,16 @@ class Controller:
             await self._write(epoch, encoded(records), quorum.raft.end_offset)
         log("info", "controller-active", epoch=epoch)
 
-    async def _serve(self, epoch: int) -> None:
+    async def _decide_batch(self, epoch: int) -> None:
         """Decide on the steps that are next, write their records as one batch, answer them."""
         quorum = self._quorum
-        chosen = batches.next_steps(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
+        chosen = batches.next_steps(self._queue, next_in_turn(self._queue, CHANGES_AT_ONCE))
         now_ms = quorum.now_ms()
-        self._metrics.begun(chosen.values(), now_ms)
+        self._metrics.count_started(chosen.values(), now_ms)
         base_offset = quorum.raft.end_offset
+        on_fault = partial(self._count_fault, "decision-failed")
         deciding = batches.decide_batch.in_pieces(
-            chosen, self._cluster, base_offset, now_ms, partial(self._fail, "decision-failed")
+            chosen, self._cluster, base_offset, now_ms, on_fault
         )
         try:
             batch: batches.Batch[tuple[int, int]] = await in_turns(
@@ -422,7 +423,7 @@ class Controller:
             if error.code == ErrorCode.NOT_CONTROLLER:
                 raise
             return
-        self._metrics.done(len(batch.decided), quorum.now_ms() - now_ms)
+        self._metrics.count_done(len(batch.decided), quorum.now_ms() - now_ms)
         batch.answer()
 
     async def _write(
@@ -459,11 +460,11 @@ class Controller:
     def _notify(self) -> None:
         self._wake.set()
 
-    async def _rest(self, until_ms: int | None) -> None:
+    async def _wait_idle(self, until_ms: int | None) -> None:
         """Wait while there is nothing to do."""
-        self._metrics.rests(self._quorum.now_ms())
+        self._metrics.begin_idle(self._quorum.now_ms())
         await self._wait(until_ms)
-        self._metrics.works(self._quorum.now_ms())
+        self._metrics.end_idle(self._quorum.now_ms())
 
     async def _wait(self, until_ms: int | None) -> None:
         """Wait for a notification, or until a time."""

@@ -68,24 +68,24 @@ class QueueMetrics:
     idle_ms: int = 0
     measured_ms: int | None = None
 
-    def begun(self, steps: Iterable[QueuedStep], now_ms: int) -> None:
+    def count_started(self, steps: Iterable[QueuedStep], now_ms: int) -> None:
         """Count steps whose turn has come."""
         for step in steps:
             self.started += 1
             self.waited.add(now_ms - step.queued_ms)
             self.timed_out += step.deadline_ms is not None and now_ms >= step.deadline_ms
 
-    def done(self, count: int, ms: int) -> None:
+    def count_done(self, count: int, ms: int) -> None:
         """Count steps that are decided and committed."""
         for _ in range(count):
             self.took.add(ms)
 
-    def rests(self, now_ms: int) -> None:
-        """Note that there is nothing to do."""
+    def begin_idle(self, now_ms: int) -> None:
+        """Start measuring the time without work."""
         self.idle_since_ms = now_ms
 
-    def works(self, now_ms: int) -> None:
-        """Note that there is something to do again."""
+    def end_idle(self, now_ms: int) -> None:
+        """Add the time without work to the sum."""
         if self.idle_since_ms is not None:
             self.idle_ms += now_ms - self.idle_since_ms
             self.idle_since_ms = None
@@ -93,9 +93,9 @@ class QueueMetrics:
     def idle_ratio(self, now_ms: int) -> float:
         """Return the share of the time since the last call in which there was nothing to do."""
         is_idle = self.idle_since_ms is not None
-        self.works(now_ms)
+        self.end_idle(now_ms)
         if is_idle:
-            self.rests(now_ms)
+            self.begin_idle(now_ms)
         passed = 0 if self.measured_ms is None else now_ms - self.measured_ms
         ratio = self.idle_ms / passed if passed else 1.0
         self.measured_ms, self.idle_ms = now_ms, 0

@@ -151,7 +151,7 @@ class Driver:
         *,
         writes_snapshots: bool = False,
     ) -> int:
-        """Let a state machine follow the log from an offset; returns its number."""
+        """Register a state machine that follows the log from an offset; returns its number."""
         return self._runner.add_state_machine(
             machine, next_offset=next_offset, writes_snapshots=writes_snapshots
         )
@@ -168,12 +168,12 @@ class Driver:
             self._wake.set()
 
     async def request(self, request: Request) -> Message | None:
-        """Let the core answer a raft request.
+        """Pass a raft request to the core, and return its response.
 
         The part of a file that the answer carries is read when the request's connection gets its
         turn. Returns None if it is no longer there.
         """
-        token = self._take_token()
+        token = self._new_token()
         future = self._replies[token] = Future[_Reply]()
         version, message = request.version, request.message
         listener, software = request.listener, request.software
@@ -200,7 +200,7 @@ class Driver:
         expected_end_offset: int | None = None,
     ) -> None:
         """Append records as one batch; `done` is called with the core's decision."""
-        token = self._take_token()
+        token = self._new_token()
         self._appends[token] = done
         self.submit(ev.AppendRequested(token, epoch, values, expected_end_offset))
 
@@ -227,7 +227,7 @@ class Driver:
 
         Raises: ApiError if the core refuses, or if the leadership ends first.
         """
-        token = self._take_token()
+        token = self._new_token()
         future = self._upgrades[token] = Future[fx.UpgradeDecided]()
         self.submit(ev.UpgradeRequested(token, epoch, version, validate_only))
         decision = await future.wait()
@@ -376,11 +376,11 @@ class Driver:
             self._notes.log(kind, "note", level=effect.level, text=effect.text)
 
     def shut_down(self, effect: fx.ShutdownFinished) -> None:
-        """Let the node end."""
+        """Mark that this node has left the quorum, so that it ends."""
         self.was_graceful = effect.graceful
         self.has_left.set()
 
-    def _take_token(self) -> int:
+    def _new_token(self) -> int:
         self._next_token += 1
         return self._next_token
 

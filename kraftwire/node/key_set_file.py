@@ -20,7 +20,7 @@ class KeySetFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._version = self._look()
+        self._version = self._file_version()
         self._keys = self._read()
 
     def validate(self, token: str, checks: TokenChecks, now_ms: int) -> BearerToken:
@@ -28,7 +28,7 @@ class KeySetFile:
         return self._current().validate(token, checks, now_ms)
 
     def _current(self) -> KeySet:
-        version = self._look()
+        version = self._file_version()
         if version != self._version:
             self._version = version
             try:
@@ -38,7 +38,7 @@ class KeySetFile:
                 log("error", "key-set-kept", file=self._path, problem=error)
         return self._keys
 
-    def _look(self) -> tuple[int, int, int]:
+    def _file_version(self) -> tuple[int, int, int]:
         """Return what changes with the file's content."""
         try:
             found = os.stat(self._path)

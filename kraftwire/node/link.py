@@ -55,7 +55,7 @@ class Link:
         client_id: str,
         *,
         stats: LinkStats,
-        garbage: RateLimit,
+        refusals: RateLimit,
         make_tap: TapFactory | None = None,
         open_stream: OpenStream | None = None,
         security: ClientSecurity | None = None,
@@ -63,7 +63,7 @@ class Link:
         self.address: Address = ("", 0)
         self._client_id = client_id
         self._stats = stats
-        self._garbage = garbage
+        self._refusals = refusals
         self._make_tap = make_tap
         self._open_stream = open_stream
         self._security = security
@@ -160,9 +160,9 @@ class Link:
         if isinstance(error, WireError):
             self._stats.bad_answers += 1
             peer = address_text(self.address)
-            self._garbage.log("answer", "bad-answer", peer=peer, problem=error)
+            self._refusals.log("answer", "bad-answer", peer=peer, problem=error)
         elif isinstance(error, SecurityError):
-            self._garbage.log("unsecured", "peer-refused", problem=error)
+            self._refusals.log("unsecured", "peer-refused", problem=error)
         return LinkDown(error.detail if isinstance(error, ApiError) else str(error))
 
     def _back_off(self) -> None:

@@ -91,7 +91,7 @@ class Acceptor:
                     await trio.lowlevel.wait_readable(listening.socket)
                     try:
                         for _ in range(ACCEPTED_AT_ONCE):
-                            self._enter(waiting.accept()[0], serve, nursery)
+                            self._admit(waiting.accept()[0], serve, nursery)
                     except BlockingIOError:
                         pass
                     except OSError as error:
@@ -99,7 +99,7 @@ class Acceptor:
                             self._refusals.log("exhausted", "accept-failed", problem=error)
                             await trio.sleep(_EXHAUSTED_WAIT)
 
-    def _enter(self, accepted: socket.socket, serve: Serve, nursery: trio.Nursery) -> None:
+    def _admit(self, accepted: socket.socket, serve: Serve, nursery: trio.Nursery) -> None:
         """Serve a connection, or refuse it. Raises: OSError if it has ended."""
         try:
             address, port = accepted.getpeername()[:2]
@@ -108,7 +108,7 @@ class Acceptor:
         except BaseException:
             accepted.close()
             raise
-        if self._may_enter(address):
+        if self._has_room(address):
             self._by_address[address] += 1
             nursery.start_soon(self._serve, serve, stream, address, port)
         else:
@@ -125,7 +125,7 @@ class Acceptor:
             if not self._by_address[address]:
                 del self._by_address[address]
 
-    def _may_enter(self, address: str) -> bool:
+    def _has_room(self, address: str) -> bool:
         limits = self._limits
         most = self._overrides.get(address, limits.connections_per_address)
         if self._by_address[address] >= most:
@@ -138,7 +138,7 @@ class Acceptor:
 
 
 def probe_peer(sock: trio.socket.SocketType) -> None:
-    """Let TCP detect a peer that vanishes without closing, for example in a power cut.
+    """Make TCP detect a peer that vanishes without closing, for example in a power cut.
 
     Reading from the connection or waiting for its end then fails.
     """

@@ -61,7 +61,7 @@ _NUMBER_SIZE_MAX = 16
 class Load:
     """The load: size and rate of the records, and for how long.
 
-    With `obeys_input` the node also stops when its standard input ends, and a line of it that is
+    With `follows_input` the node also stops when its standard input ends, and a line of it that is
     a number is the throughput from then on. Units: records per second; bytes; seconds, None for no
     limit.
     """
@@ -69,7 +69,7 @@ class Load:
     throughput: int = 5000
     record_size: int = 256
     duration: float | None = None
-    obeys_input: bool = False
+    follows_input: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +236,8 @@ class Workload:
         with trio.move_on_after(math.inf if duration is None else duration):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._work)
-                if self._load.obeys_input:
-                    nursery.start_soon(self._obey_input, stop)
+                if self._load.follows_input:
+                    nursery.start_soon(self._follow_input, stop)
                 await stop.wait()
                 nursery.cancel_scope.cancel()
         stop.set()
@@ -330,18 +330,18 @@ class Workload:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
-    async def _obey_input(self, stop: trio.Event) -> None:
+    async def _follow_input(self, stop: trio.Event) -> None:
         """Stop when the other end of standard input is closed, as it is when its process ends."""
         line = b""
         async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
             while data := await stream.receive_some():
                 *lines, line = (line + data).split(b"\n")
-                self._take_throughput(lines)
+                self._set_throughput(lines)
                 # A line that is not a number is dropped, however long it is.
                 line = line[:_NUMBER_SIZE_MAX]
         stop.set()
 
-    def _take_throughput(self, lines: Sequence[bytes]) -> None:
+    def _set_throughput(self, lines: Sequence[bytes]) -> None:
         for line in lines:
             text = line.strip()
             if text.isdigit() and len(text) < _NUMBER_SIZE_MAX and int(text):

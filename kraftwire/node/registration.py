@@ -65,7 +65,7 @@ class Registration:
                 nursery.start_soon(self._run_broker)
 
     async def leave(self) -> None:
-        """Tell the active controller that this broker is stopping, so that it is fenced at once."""
+        """Announce to the active controller that this broker stops: it is fenced at once."""
         self._is_leaving = True
         if self._broker_epoch is None:
             return

@@ -29,7 +29,7 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class ScramUsers:
-    """What a log says of SCRAM: the users, and the secret of the decoys for all other names."""
+    """The SCRAM users of a log, and the secret of the decoys for all other names."""
 
     scram: ScramIndex = field(default_factory=ScramIndex)
     decoy_secret: str | None = None
@@ -41,7 +41,7 @@ def users_before_leader(
     """Return the users by which controllers log in until it is known what is committed.
 
     None unless this controller uses SCRAM among others. A voter that lost its disk is no
-    voter of its own log: it starts, and is told what it cannot do. Raises: UsageError for a voter
+    voter of its own log: it starts, with a warning. Raises: UsageError for a voter
     whose log has no users.
     """
     client = config.security.client
@@ -72,11 +72,11 @@ def _users(storage: Storage) -> ScramUsers:
         except WireError:
             continue
         for record in records:
-            _note(found, record.value)
+            _apply(found, record.value)
     return found
 
 
-def _note(found: ScramUsers, value: bytes | None) -> None:
+def _apply(found: ScramUsers, value: bytes | None) -> None:
     try:
         message = decode_metadata(value).message
     except WireError:

@@ -35,7 +35,7 @@ class Task:
     is_steady: bool = False
     due_ms: int = 0
 
-    def finished(self, now_ms: int, count: int) -> None:
+    def schedule_next(self, now_ms: int, count: int) -> None:
         """Choose the next time, soon if there may be more to do."""
         if self.is_steady:
             self.due_ms = max(self.due_ms + self.interval_ms, now_ms)
@@ -44,7 +44,7 @@ class Task:
         else:
             self.due_ms = now_ms + self.interval_ms
 
-    def failed(self, now_ms: int) -> None:
+    def schedule_after_fault(self, now_ms: int) -> None:
         """Choose the next time after a bug."""
         self.due_ms = now_ms + _AFTER_FAULT_MS
 

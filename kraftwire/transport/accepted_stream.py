@@ -45,7 +45,7 @@ class AcceptedStream:
         return self._tls.getpeercert(binary_form=True)
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Take encrypted bytes of the peer; none at the end of the stream."""
+        """Add encrypted bytes of the peer; none at the end of the stream."""
         if data:
             self._incoming.write(data)
         else:

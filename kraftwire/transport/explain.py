@@ -49,7 +49,7 @@ _NO_VERSION = frozenset(
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 
 
-def lost(where: str, problem: str) -> ApiError:
+def network_error(where: str, problem: str) -> ApiError:
     """Return an error of the network, after which trying again may help."""
     return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{where}: {problem}")
 
@@ -73,7 +73,7 @@ async def closed_early(
             break
         if result.protocol is not None or (result.certificate and not has_tls):
             return _other_protocol(where, own, result, "TLS")
-    return lost(where, problem)
+    return network_error(where, problem)
 
 
 async def tls_failure(
@@ -83,7 +83,7 @@ async def tls_failure(
     cause = error if isinstance(error, ssl.SSLError) else error.__cause__
     own = security.settings.protocol
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _unverified(where, cause, await probe_port(*address, is_tls=True), security)
+        return _certificate_failure(where, cause, await probe_port(*address, is_tls=True), security)
     reason = (cause.reason or "") if isinstance(cause, ssl.SSLError) else ""
     alert = reason.partition("ALERT_")[2]
     if not alert and (reason in _NO_TLS or not reason or "EOF" in reason):
@@ -93,8 +93,8 @@ async def tls_failure(
         if reason in _NO_TLS:
             text = f"{where}: the TLS handshake failed: this port speaks neither TLS nor Kafka"
             return SecurityError(f"{text}; check the address", is_usage=True)
-        return lost(where, "the node closed the connection during the TLS handshake")
-    return _alert(where, alert or reason, security)
+        return network_error(where, "the node closed the connection during the TLS handshake")
+    return _alert_failure(where, alert or reason, security)
 
 
 def sasl_failure(where: str, error: SaslError, security: ClientSecurity) -> SecurityError:
@@ -124,7 +124,7 @@ def sasl_failure(where: str, error: SaslError, security: ClientSecurity) -> Secu
 
 
 def _other_protocol(where: str, own: str, result: ProbeResult, found: str) -> SecurityError:
-    """The port speaks something else than the client: say what, and what to set."""
+    """Explain that the port speaks another protocol: which, and what to set."""
     if result.protocol is None:
         what, wanted = found, f"{SSL} or {SASL_SSL}"
     else:
@@ -137,7 +137,7 @@ def _other_protocol(where: str, own: str, result: ProbeResult, found: str) -> Se
     )
 
 
-def _unverified(
+def _certificate_failure(
     where: str, error: ssl.SSLCertVerificationError, result: ProbeResult, security: ClientSecurity
 ) -> SecurityError:
     code, properties = error.verify_code, security.settings.properties
@@ -170,7 +170,7 @@ def _unverified(
     return SecurityError(text, is_usage=False)
 
 
-def _alert(where: str, name: str, security: ClientSecurity) -> SecurityError:
+def _alert_failure(where: str, name: str, security: ClientSecurity) -> SecurityError:
     properties = security.settings.properties
     words = name.replace("_", " ").lower()
     if name in _NO_VERSION:

@@ -137,7 +137,7 @@ class Handshakes:
             self._step_began = self._clock()
 
     def end_step(self) -> None:
-        """Let the next step wait in proportion to the last one; no effect between steps."""
+        """Delay the next step in proportion to the last one; no effect between steps."""
         if self._step_began is not None:
             took = self._clock() - self._step_began
             self._step_began = None

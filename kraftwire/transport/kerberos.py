@@ -57,7 +57,7 @@ class Initiators:
         # Tickets that are fetched with keys are kept here, for as long as they are valid.
         self._own_cache = f"MEMORY:{secrets.token_hex(8)}"
 
-    def towards(self, host: str) -> GssContext:
+    def context_for(self, host: str) -> GssContext:
         """Return a context for the service on a host."""
         return _Context(self._library, lambda: self._begin(host))
 
@@ -127,7 +127,7 @@ class _Context:
         return self._called(lambda: str(self._context.initiator_name))
 
     def step(self, token: bytes | None) -> bytes | None:
-        """Take a token and return one, if there is any."""
+        """Pass a token of the other end to the context; returns the next one to send, if any."""
         if self._context is None:
             self._context = self._called(self._begin)
             # A refusal is known at once, also if there is a token that tells the other end why.

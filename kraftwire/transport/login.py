@@ -168,7 +168,7 @@ def _kerberos(properties: Properties, entry: JaasEntry) -> Callable[[str], Crede
         initiators = Initiators(account, service)
     except UsageError as error:
         raise properties.error(_JAAS, str(error), GSSAPI) from None
-    return lambda host: KerberosCredentials(initiators.towards(host))
+    return lambda host: KerberosCredentials(initiators.context_for(host))
 
 
 def _endpoint(properties: Properties, entry: JaasEntry, url: str) -> TokenEndpoint:

@@ -89,7 +89,7 @@ class Readiness:
             watch.is_over = True
             if self._watches.get(descriptor) is watch:
                 del self._watches[descriptor]
-            self.gate.give_up(watch.number)
+            self.gate.cancel(watch.number)
 
     def close(self) -> None:
         """Stop watching: the event loop may run on. Order: after all watches."""
@@ -116,15 +116,15 @@ class Readiness:
                     if not watch.is_over:
                         self._start(watch, epoll, select.EPOLLRDHUP)
                 for descriptor, events in epoll.poll(0):
-                    self._pass_on(descriptor, events)
+                    self._resume(descriptor, events)
 
-    def _pass_on(self, descriptor: int, events: int) -> None:
+    def _resume(self, descriptor: int, events: int) -> None:
         watch = self._watches.pop(descriptor, None)
         if watch is None:
             return
         if events & ~select.EPOLLIN:
             watch.number += _AFTER_ALL
-        self.gate.enter(watch.number, watch.turn)
+        self.gate.call_in_turn(watch.number, watch.turn)
 
 
 class PacedStream(trio.abc.HalfCloseableStream):
@@ -144,7 +144,7 @@ class PacedStream(trio.abc.HalfCloseableStream):
                 await turn.wait()
         else:
             await trio.lowlevel.wait_readable(sock)
-            await self._readiness.gate.take(self._number, 0)
+            await self._readiness.gate.wait_turn(self._number, 0)
 
     async def while_open(self, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `work`; cancels it if it takes long and the peer closes.

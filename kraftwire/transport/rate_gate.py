@@ -25,8 +25,8 @@ TURN_REQUESTS = TURN_BYTES // REQUEST_COST_BYTES
 T = TypeVar("T")
 
 
-def in_turn(waiting: Mapping[T, object], count: int) -> list[T]:
-    """Return who of those that wait comes next.
+def next_in_turn(waiting: Mapping[T, object], count: int) -> list[T]:
+    """Return the waiters that come next.
 
     `waiting` is by connection number, or by tuples that begin with one, in order of arrival. Half
     of the places go to the connections that have been open for longest, the others to those that
@@ -46,7 +46,7 @@ class _Waiter(NamedTuple):
 
 
 class RateGate:
-    """Lets short work of one kind through; each connection has one piece of it at a time."""
+    """Admits short work of one kind; each connection has one piece of it at a time."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -55,7 +55,7 @@ class RateGate:
         self._waiting: dict[int, _Waiter] = {}
         self._is_running = False
 
-    async def take(self, number: int, size: int) -> None:
+    async def wait_turn(self, number: int, size: int) -> None:
         """Return when work of this size on this connection may be done. Units: bytes."""
         if self._passes(size):
             return
@@ -64,17 +64,17 @@ class RateGate:
         try:
             await turn.wait()
         finally:
-            self.give_up(number)
+            self.cancel(number)
 
-    def enter(self, number: int, turn: Callable[[], object]) -> None:
+    def call_in_turn(self, number: int, turn: Callable[[], object]) -> None:
         """Call `turn` when the smallest work on this connection may be done: perhaps at once."""
         if self._passes(0):
             turn()
         else:
             self._wait(number, 0, turn)
 
-    def give_up(self, number: int) -> None:
-        """Leave the queue; no effect for a connection that has had its turn."""
+    def cancel(self, number: int) -> None:
+        """Remove a connection from the queue; no effect after its turn."""
         self._waiting.pop(number, None)
 
     def _passes(self, size: int) -> bool:
@@ -96,13 +96,13 @@ class RateGate:
             trio.lowlevel.spawn_system_task(self._run)
 
     async def _run(self) -> None:
-        """Let a few through in each round of the loop, until none is waiting."""
+        """Resume a few waiters in each round of the loop, until none is left."""
         try:
             while self._waiting:
                 left = TURN_BYTES
-                for place, number in enumerate(in_turn(self._waiting, TURN_REQUESTS)):
+                for place, number in enumerate(next_in_turn(self._waiting, TURN_REQUESTS)):
                     if left > 0 or place < TURN_REQUESTS // 2:
-                        left -= self._let_through(number)
+                        left -= self._resume(number)
                 began = trio.current_time()
                 await trio.lowlevel.checkpoint()
                 # On a slow machine too, a flood gets at most half of the time.
@@ -110,7 +110,7 @@ class RateGate:
         finally:
             self._is_running = False
 
-    def _let_through(self, number: int) -> int:
+    def _resume(self, number: int) -> int:
         waiter = self._waiting.pop(number)
         waiter.turn()
         return waiter.cost

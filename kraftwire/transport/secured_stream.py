@@ -18,7 +18,7 @@ from kraftwire.security.tls import TlsContext
 from kraftwire.transport.client_security import ClientSecurity
 from kraftwire.transport.explain import (
     closed_early,
-    lost,
+    network_error,
     not_plaintext,
     sasl_failure,
     tls_failure,
@@ -166,7 +166,7 @@ class SecuredStream:
         except SaslError as error:
             if error.check == LISTENER and self._versions is not None:
                 # Nodes renew a session once a second at most (SEC-S11); a new connection is served.
-                raise lost(self._where, "the node does not renew the session") from None
+                raise network_error(self._where, "the node does not renew the session") from None
             raise sasl_failure(self._where, error, self._security) from None
         except WireError as error:
             # The node would give the same answer again.

@@ -1,6 +1,6 @@
 """Tokens for OAUTHBEARER from an identity provider, by the client credentials of OAuth 2.0.
 
-A token serves many connections: it is asked for again when four fifths of its life have passed.
+A token serves many connections: it is requested again when four fifths of its life have passed.
 The secret is sent to the endpoint alone; redirects are not followed. An endpoint that fails is
 asked again for ten seconds; if it has never given a token by then, that is final, as Kafka's
 clients do not start without one.
@@ -33,7 +33,7 @@ from kraftwire.security.tls import TlsContext
 _SECONDS = 10.0
 _ANSWER_BYTES_MAX = 1024 * 1024
 _USED_SHARE = 0.8
-# A token whose life is not told, or longer than that, is asked for again at each login.
+# A token of unknown or longer life is requested again at each login.
 _LIFE_MAX_S = 1e9
 # As Kafka's default of `sasl.login.retry.backoff.max.ms`, which bounds all attempts of a login.
 _PATIENCE_S = 10.0

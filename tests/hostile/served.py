@@ -100,7 +100,7 @@ class Served:
             Service(listener, _VERSIONS, self._answer, self._guard),
             ConnectionLimits(),
             stats=self.stats,
-            garbage=RateLimit(trio.current_time),
+            refusals=RateLimit(trio.current_time),
             admission=self._admission,
         )
         self._nursery.start_soon(connection.serve)

@@ -168,13 +168,13 @@ async def test_open_connections_are_part_of_the_sum() -> None:
     """The memory that Python needs for thousands of them was not counted."""
     budget = MemoryBudget(10 * OPEN_CONNECTION_BYTES)
     for _ in range(9):
-        budget.enter()
+        budget.add_connection()
     assert budget.used == 9 * OPEN_CONNECTION_BYTES
     greedy = _Holder()
     budget.hold(greedy, OPEN_CONNECTION_BYTES + 1)
     assert greedy.is_evicted
     for _ in range(9):
-        budget.leave()
+        budget.remove_connection()
     assert budget.used == 0
 
 

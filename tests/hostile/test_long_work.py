@@ -42,12 +42,12 @@ class Work:
         self.queue = WorkQueue(1e9, 1e9, crowd=crowd, clock=lambda: self.seconds)
 
     async def do(self, number: int, size: int = 1) -> None:
-        await self.queue.take(number, size)
+        await self.queue.admit(number, size)
         self.began.append((number, trio.current_time()))
         # As a thread that decodes does: the loop is free meanwhile.
         await trio.sleep(1)
         self.seconds += 1
-        self.queue.done()
+        self.queue.finish()
 
 
 async def test_a_rest_counts_what_threads_do() -> None:
@@ -121,12 +121,12 @@ async def test_work_that_is_cancelled_leaves_the_queue() -> None:
 
         async def give_up(number: int) -> None:
             with scopes[number]:
-                await work.queue.take(number, 1)
+                await work.queue.admit(number, 1)
                 scopes[number].cancel()
                 try:
                     await trio.sleep(1)
                 finally:
-                    work.queue.done()
+                    work.queue.finish()
 
         for number in range(4):
             nursery.start_soon(give_up, number)

@@ -57,7 +57,7 @@ async def test_one_round_of_the_loop_lets_two_of_the_longest_through(nursery: tr
     gate, rounds, passed = RateGate(), [0], list[int]()
 
     async def ask(number: int) -> None:
-        await gate.take(number, TURN_BYTES - 1)
+        await gate.wait_turn(number, TURN_BYTES - 1)
         passed.append(rounds[0])
 
     for number in range(40):
@@ -75,7 +75,7 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     gate, order = RateGate(), list[int]()
 
     async def ask(number: int) -> None:
-        await gate.take(number, 0)
+        await gate.wait_turn(number, 0)
         order.append(number)
 
     for number in range(1000, 1200):
@@ -93,7 +93,7 @@ async def test_no_request_is_left_waiting(nursery: trio.Nursery) -> None:
     gate, done = RateGate(), list[int]()
 
     async def ask(number: int) -> None:
-        await gate.take(number, 0)
+        await gate.wait_turn(number, 0)
         done.append(number)
 
     for _ in range(2):

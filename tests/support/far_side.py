@@ -57,12 +57,12 @@ class FarSide:
 
     def link(self) -> Link:
         limit = RateLimit(trio.current_time)
-        return Link("raft-client-1", stats=self.stats, garbage=limit, open_stream=self.connect)
+        return Link("raft-client-1", stats=self.stats, refusals=limit, open_stream=self.connect)
 
     async def _serve(self, far: Any) -> None:
         service = Service(LISTENER, self.versions, self._answer)
         stats, limit = ConnectionStats(), RateLimit(trio.current_time)
-        connection = Connection(far, service, ConnectionLimits(), stats=stats, garbage=limit)
+        connection = Connection(far, service, ConnectionLimits(), stats=stats, refusals=limit)
         await connection.serve()
 
     async def _answer(self, request: Request) -> Message | None:

@@ -35,7 +35,7 @@ from kraftwire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
 from kraftwire.node.context import Context, Handler, Request
-from kraftwire.node.handlers.unsupported import ErrorOfNode, any_node, authorizer_error
+from kraftwire.node.handlers.unsupported import ErrorOfNode, authorizer_error, no_error
 from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import SUCCESS, Error, refusal
@@ -66,7 +66,7 @@ class Change:
     elements: Mapping[str, str] | None = None
     has_timeout: bool = False
     is_bounded: bool = True
-    node_error: ErrorOfNode = any_node
+    node_error: ErrorOfNode = no_error
 
     def decide(self, cluster: Cluster, request: Request) -> StepResult | Pieces[StepResult]:
         """Decide on a request. Raises: ApiError."""

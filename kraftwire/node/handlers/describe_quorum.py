@@ -13,7 +13,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.shared import body, is_passed_on
+from kraftwire.node.handlers.shared import body, must_forward
 from kraftwire.wire.message import Message
 
 _WITH_MESSAGE = 2
@@ -23,10 +23,10 @@ _REPLICA_BYTES = 45
 
 
 async def handle(request: Request, context: Context) -> Message | None:
-    """Describe the quorum, or let the leader do it."""
+    """Describe the quorum, or forward the request to the leader."""
     message = body(request, DescribeQuorumRequest)
     leader_id = context.raft.leader_id
-    if not is_passed_on(request) or leader_id in (-1, context.key.id):
+    if not must_forward(request) or leader_id in (-1, context.key.id):
         await request.admit(context.raft.replica_count * _REPLICA_BYTES)
         return await context.raft_request(request)
     try:

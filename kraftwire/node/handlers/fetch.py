@@ -44,7 +44,7 @@ _LEADER_ERRORS = (
 
 
 async def handle_replica(request: Request, context: Context) -> Message | None:
-    """Let the core answer a Fetch that has topic ids, as those of all current replicas do."""
+    """Pass a Fetch with topic ids to the core: all current replicas send such."""
     if request.version < _WITH_TOPIC_IDS:
         error = ErrorCode.INVALID_REQUEST if request.version >= _WITH_SESSIONS else 0
         return FetchResponse(error_code=error)

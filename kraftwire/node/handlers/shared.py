@@ -89,7 +89,7 @@ def epoch_error(context: Context, current_leader_epoch: int) -> ErrorCode:
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def is_passed_on(request: Request) -> bool:
+def must_forward(request: Request) -> bool:
     """Return whether a request is to be forwarded to the leader.
 
     Clients of a broker expect that; peers address the node that they mean. On a listener for both,

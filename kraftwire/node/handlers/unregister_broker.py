@@ -13,7 +13,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.shared import body, is_active, is_passed_on
+from kraftwire.node.handlers.shared import body, is_active, must_forward
 from kraftwire.wire.message import Message
 
 
@@ -21,7 +21,7 @@ async def handle(request: Request, context: Context) -> Message:
     """Answer once the removal is committed."""
     message = body(request, UnregisterBrokerRequest)
     try:
-        if is_passed_on(request) and not is_active(context):
+        if must_forward(request) and not is_active(context):
             return await context.forward(message, request.version)
         return await context.controller.submit(
             lambda cluster, _: unregister_broker.in_pieces(cluster, message),

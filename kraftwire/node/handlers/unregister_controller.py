@@ -15,7 +15,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
 from kraftwire.messages.unregister_controller_response import UnregisterControllerResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.shared import body, is_active, is_passed_on
+from kraftwire.node.handlers.shared import body, is_active, must_forward
 from kraftwire.wire.message import Message
 
 
@@ -28,7 +28,7 @@ async def handle(request: Request, context: Context) -> Message:
         return unregister_controller(cluster, message, voters)
 
     try:
-        if is_passed_on(request) and not is_active(context):
+        if must_forward(request) and not is_active(context):
             return await context.forward(message, request.version)
         return await context.controller.submit(decide, ("controller", message.controller_id))
     except ApiError as error:

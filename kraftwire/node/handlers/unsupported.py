@@ -39,7 +39,7 @@ ErrorOfNode = Callable[[Request, Context], Error]
 ErrorOfElement = Callable[[Any, Request, Context], Error]
 
 
-def any_node(_: Request, __: Context) -> Error:
+def no_error(_: Request, __: Context) -> Error:
     """Return no error: what is to be answered does not depend on the node."""
     return SUCCESS
 
@@ -122,7 +122,7 @@ class Refusal:
     """
 
     error: Error | ErrorOfElement
-    node_error: ErrorOfNode = any_node
+    node_error: ErrorOfNode = no_error
 
     def error_of(self, element: Any, request: Request, context: Context) -> Error:
         """Return the error of an element of the request."""

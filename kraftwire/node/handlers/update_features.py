@@ -23,7 +23,7 @@ from kraftwire.messages.update_features_response import (
     UpdateFeaturesResponse,
 )
 from kraftwire.node.context import Context, Request, not_active
-from kraftwire.node.handlers.shared import body, is_passed_on
+from kraftwire.node.handlers.shared import body, must_forward
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
@@ -35,7 +35,7 @@ async def handle(request: Request, context: Context) -> Message:
     message = body(request, UpdateFeaturesRequest)
     is_leader = context.raft.leader_id == context.key.id
     try:
-        if is_passed_on(request) and not is_leader:
+        if must_forward(request) and not is_leader:
             return await context.forward(message, request.version)
         if not is_leader:
             raise not_active()

@@ -50,7 +50,7 @@ _PACED_JAVA = Path(__file__).parents[1] / "java" / "PacedRaftServer.java"
 # Each takes a new throughput as a line on its standard input.
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "Kafka": (*JAVA[:-1], str(_PACED_JAVA)),
-    "kraftwire": (sys.executable, "-m", "kraftwire", "perf", "--json", "--obeys-input"),
+    "kraftwire": (sys.executable, "-m", "kraftwire", "perf", "--json", "--follows-input"),
 }
 
 _FAULTS = (AssertionError, OSError, LookupError)

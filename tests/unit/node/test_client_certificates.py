@@ -100,8 +100,9 @@ async def _is_served(path: Path, context: ssl.SSLContext) -> bool:
     async def serve() -> None:
         stream = await listening.accept()
         service = Service(listener, {18: (0, 4)}, _versions, guard)
-        garbage = RateLimit(trio.current_time)
-        await Connection(stream, service, LIMITS, stats=ConnectionStats(), garbage=garbage).serve()
+        refusals = RateLimit(trio.current_time)
+        stats = ConnectionStats()
+        await Connection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

@@ -63,7 +63,7 @@ class Peer:
             service,
             limits or ConnectionLimits(),
             stats=self.stats,
-            garbage=RateLimit(trio.current_time),
+            refusals=RateLimit(trio.current_time),
             peer="10.0.0.1:5",
             admission=self.admission,
         )
@@ -238,7 +238,7 @@ async def test_garbage_is_logged_once_and_without_traceback(
     with caplog.at_level(logging.WARNING, LOGGER.name):
         for _ in range(100):
             peer = Peer(nursery)
-            peer.connection._garbage = limit
+            peer.connection._refusals = limit
             await peer.stream.send_all(struct.pack(">i", -1))
             assert await peer.is_closed()
         assert len(caplog.records) == 1

@@ -198,9 +198,9 @@ def test_idleness_is_measured_from_one_scrape_to_the_next() -> None:
     """An idle time that lasts counts on both sides of a scrape."""
     metrics = QueueMetrics()
     assert metrics.idle_ratio(0) == 1
-    metrics.rests(50)
+    metrics.begin_idle(50)
     assert metrics.idle_ratio(100) == 0.5
-    metrics.works(120)
+    metrics.end_idle(120)
     assert metrics.idle_ratio(200) == 0.2
     assert metrics.idle_ratio(200) == 1
 

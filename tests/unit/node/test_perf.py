@@ -137,7 +137,7 @@ def test_lines_of_standard_input_set_the_throughput(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines that are not numbers of records change nothing; the end of input ends the node."""
-    bench = _Bench(tmp_path, Load(throughput=1000, obeys_input=True))
+    bench = _Bench(tmp_path, Load(throughput=1000, follows_input=True))
     reader, writer = os.pipe()
 
     async def script(_: _Node) -> None:

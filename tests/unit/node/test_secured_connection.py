@@ -80,7 +80,7 @@ class Peer:
             Service(listener, VERSIONS, answer, passed),
             LIMITS,
             stats=self.stats,
-            garbage=RateLimit(trio.current_time),
+            refusals=RateLimit(trio.current_time),
             peer="10.0.0.1:5000",
         )
         nursery.start_soon(connection.serve)
@@ -258,8 +258,8 @@ async def _plaintext_at_tls() -> dict[str, int]:
     async def serve() -> None:
         stream = await listening.accept()
         service = Service(Listener("C", "", 1, True, False), VERSIONS, _unused, guard)
-        garbage = RateLimit(trio.current_time)
-        await Connection(stream, service, LIMITS, stats=stats, garbage=garbage).serve()
+        refusals = RateLimit(trio.current_time)
+        await Connection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

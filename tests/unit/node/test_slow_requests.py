@@ -41,7 +41,7 @@ def served(nursery: trio.Nursery, handshake_ms: int) -> tuple[Any, ConnectionSta
     service = Service(Listener("CONTROLLER", "here", 9093, True, False), VERSIONS, _answer)
     stats, limits = ConnectionStats(), ConnectionLimits(handshake_ms=handshake_ms)
     connection = Connection(
-        far, service, limits, stats=stats, garbage=RateLimit(trio.current_time)
+        far, service, limits, stats=stats, refusals=RateLimit(trio.current_time)
     )
     nursery.start_soon(connection.serve)
     return near, stats
