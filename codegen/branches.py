@@ -15,7 +15,8 @@ class Step:
 
     `attribute` is the field's; `wire` is the encoding that it has, `value` what is read or written:
     the end of a helper's name, a default, or the names in a call of a `packer`; `lines` are these
-    names where they do not fit into one line.
+    names where they do not fit into one line. For the elements of an array, `packer` is what reads
+    or writes one.
     """
 
     kind: str

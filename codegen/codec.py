@@ -269,10 +269,11 @@ class _Planner:
             what = "bytes" if verb == "write" and each.type == "records" else each.type
             return Step("value", each.attribute, wire, f"{nullable}{what}")
         if each.type in ("string", "bytes", "uuid"):
-            what = {"string": "strings", "bytes": "blobs", "uuid": "uuids"}[each.type]
-            return Step("value", each.attribute, wire, f"{nullable}{what}")
-        self._helpers.add(each.type.upper())
-        return Step("numbers", each.attribute, wire, f"{nullable}numbers", each.type.upper())
+            what, element = "elements", f"{wire}.{verb}_{each.type}"
+        else:
+            what, element = "numbers", each.type.upper()
+            self._helpers.add(element)
+        return Step("elements", each.attribute, wire, f"{nullable}{what}", element)
 
     # -- tagged fields, and values that a version has no field for ------------------------------
 
