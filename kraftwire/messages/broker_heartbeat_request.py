@@ -79,9 +79,9 @@ class BrokerHeartbeatRequest(Message):
         for _ in range(count):
             tag, pos, end = read_tag(buf, pos)
             if tag == 0 and version >= 1:
-                self.offline_log_dirs, pos = Compact.read_uuids(buf, pos)
+                self.offline_log_dirs, pos = Compact.read_elements(buf, pos, Compact.read_uuid)
             elif tag == 1 and version >= 2:
-                self.cordoned_log_dirs, pos = Compact.read_nullable_uuids(buf, pos)
+                self.cordoned_log_dirs, pos = Compact.read_nullable_elements(buf, pos, Compact.read_uuid)
             else:
                 keep_tag(self, tag, buf[pos:end])
                 pos = end
@@ -102,10 +102,10 @@ class BrokerHeartbeatRequest(Message):
         tags: Tags | None = None
         if version >= 1 and self.offline_log_dirs:
             tags = tags or Tags()
-            Compact.write_uuids(tags[0], self.offline_log_dirs)
+            Compact.write_elements(tags[0], self.offline_log_dirs, Compact.write_uuid)
         if version >= 2 and self.cordoned_log_dirs is not None:
             tags = tags or Tags()
-            Compact.write_nullable_uuids(tags[1], self.cordoned_log_dirs)
+            Compact.write_nullable_elements(tags[1], self.cordoned_log_dirs, Compact.write_uuid)
         Compact.write_tags(out, self.unknown_tagged_fields, tags)
 
 

@@ -84,9 +84,9 @@ class BrokerRegistrationChangeRecord(Message):
                 (self.in_controlled_shutdown,) = unpack_b(buf, pos)
                 pos += 1
             elif tag == 2 and version >= 2:
-                self.log_dirs, pos = Compact.read_uuids(buf, pos)
+                self.log_dirs, pos = Compact.read_elements(buf, pos, Compact.read_uuid)
             elif tag == 3 and version >= 3:
-                self.cordoned_log_dirs, pos = Compact.read_nullable_uuids(buf, pos)
+                self.cordoned_log_dirs, pos = Compact.read_nullable_elements(buf, pos, Compact.read_uuid)
             else:
                 keep_tag(self, tag, buf[pos:end])
                 pos = end
@@ -110,10 +110,10 @@ class BrokerRegistrationChangeRecord(Message):
             tags[1].append(pack_b(self.in_controlled_shutdown))
         if version >= 2 and self.log_dirs:
             tags = tags or Tags()
-            Compact.write_uuids(tags[2], self.log_dirs)
+            Compact.write_elements(tags[2], self.log_dirs, Compact.write_uuid)
         if version >= 3 and self.cordoned_log_dirs is not None:
             tags = tags or Tags()
-            Compact.write_nullable_uuids(tags[3], self.cordoned_log_dirs)
+            Compact.write_nullable_elements(tags[3], self.cordoned_log_dirs, Compact.write_uuid)
         Compact.write_tags(out, self.unknown_tagged_fields, tags)
 
 

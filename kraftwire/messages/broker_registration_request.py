@@ -172,7 +172,7 @@ class BrokerRegistrationRequest(Message):
             else:
                 o.is_migrating_zk_broker = False
             if version >= 2:
-                o.log_dirs, pos = Compact.read_uuids(buf, pos)
+                o.log_dirs, pos = Compact.read_elements(buf, pos, Compact.read_uuid)
             else:
                 o.log_dirs = []
             if version >= 3:
@@ -196,7 +196,7 @@ class BrokerRegistrationRequest(Message):
         if version >= 1:
             out.append(pack_o(exact_bool(self.is_migrating_zk_broker)))
         if version >= 2:
-            Compact.write_uuids(out, self.log_dirs)
+            Compact.write_elements(out, self.log_dirs, Compact.write_uuid)
         if version >= 3:
             out.append(pack_q(self.previous_broker_epoch))
         Compact.write_tags(out, self.unknown_tagged_fields)

@@ -51,7 +51,7 @@ class ConsumerGroupDescribeRequest(Message):
         items = []
         for _ in range(count):
             o = new(ConsumerGroupDescribeRequest)
-            o.group_ids, pos = Compact.read_strings(buf, pos)
+            o.group_ids, pos = Compact.read_elements(buf, pos, Compact.read_string)
             (o.include_authorized_operations,) = unpack_o(buf, pos)
             pos += 1
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
@@ -59,7 +59,7 @@ class ConsumerGroupDescribeRequest(Message):
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
-        Compact.write_strings(out, self.group_ids)
+        Compact.write_elements(out, self.group_ids, Compact.write_string)
         out.append(pack_o(exact_bool(self.include_authorized_operations)))
         Compact.write_tags(out, self.unknown_tagged_fields)
 

@@ -153,7 +153,7 @@ class Member(Struct):
             pos += 4
             o.client_id, pos = Compact.read_string(buf, pos)
             o.client_host, pos = Compact.read_string(buf, pos)
-            o.subscribed_topic_names, pos = Compact.read_strings(buf, pos)
+            o.subscribed_topic_names, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.subscribed_topic_regex, pos = Compact.read_nullable_string(buf, pos)
             o.assignment, pos = read_struct(buf, pos, Assignment._read, version, budget)
             o.target_assignment, pos = read_struct(buf, pos, Assignment._read, version, budget)
@@ -173,7 +173,7 @@ class Member(Struct):
         out.append(pack_i(self.member_epoch))
         Compact.write_string(out, self.client_id)
         Compact.write_string(out, self.client_host)
-        Compact.write_strings(out, self.subscribed_topic_names)
+        Compact.write_elements(out, self.subscribed_topic_names, Compact.write_string)
         Compact.write_nullable_string(out, self.subscribed_topic_regex)
         write_struct(out, self.assignment, Assignment._write, version)
         write_struct(out, self.target_assignment, Assignment._write, version)

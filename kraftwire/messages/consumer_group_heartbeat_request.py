@@ -116,7 +116,7 @@ class ConsumerGroupHeartbeatRequest(Message):
             o.rack_id, pos = Compact.read_nullable_string(buf, pos)
             (o.rebalance_timeout_ms,) = unpack_i(buf, pos)
             pos += 4
-            o.subscribed_topic_names, pos = Compact.read_nullable_strings(buf, pos)
+            o.subscribed_topic_names, pos = Compact.read_nullable_elements(buf, pos, Compact.read_string)
             if version >= 1:
                 o.subscribed_topic_regex, pos = Compact.read_nullable_string(buf, pos)
             else:
@@ -136,7 +136,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         Compact.write_nullable_string(out, self.instance_id)
         Compact.write_nullable_string(out, self.rack_id)
         out.append(pack_i(self.rebalance_timeout_ms))
-        Compact.write_nullable_strings(out, self.subscribed_topic_names)
+        Compact.write_nullable_elements(out, self.subscribed_topic_names, Compact.write_string)
         if version >= 1:
             Compact.write_nullable_string(out, self.subscribed_topic_regex)
         Compact.write_nullable_string(out, self.server_assignor)

@@ -145,7 +145,7 @@ class ConsumerGroupMemberMetadataValue(Message):
             o.rack_id, pos = Compact.read_nullable_string(buf, pos)
             o.client_id, pos = Compact.read_string(buf, pos)
             o.client_host, pos = Compact.read_string(buf, pos)
-            o.subscribed_topic_names, pos = Compact.read_strings(buf, pos)
+            o.subscribed_topic_names, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.subscribed_topic_regex, pos = Compact.read_nullable_string(buf, pos)
             (o.rebalance_timeout_ms,) = unpack_i(buf, pos)
             pos += 4
@@ -173,7 +173,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         Compact.write_nullable_string(out, self.rack_id)
         Compact.write_string(out, self.client_id)
         Compact.write_string(out, self.client_host)
-        Compact.write_strings(out, self.subscribed_topic_names)
+        Compact.write_elements(out, self.subscribed_topic_names, Compact.write_string)
         Compact.write_nullable_string(out, self.subscribed_topic_regex)
         out.append(pack_i(self.rebalance_timeout_ms))
         Compact.write_nullable_string(out, self.server_assignor)

@@ -49,14 +49,14 @@ class PartitionMetadata(Struct):
             o = new(PartitionMetadata)
             (o.partition,) = unpack_i(buf, pos)
             pos += 4
-            o.racks, pos = Compact.read_strings(buf, pos)
+            o.racks, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
         out.append(pack_i(self.partition))
-        Compact.write_strings(out, self.racks)
+        Compact.write_elements(out, self.racks, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

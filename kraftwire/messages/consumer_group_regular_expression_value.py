@@ -53,7 +53,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         items = []
         for _ in range(count):
             o = new(ConsumerGroupRegularExpressionValue)
-            o.topics, pos = Compact.read_strings(buf, pos)
+            o.topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.version, o.timestamp = unpack_qq(buf, pos)
             pos += 16
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
@@ -61,7 +61,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
-        Compact.write_strings(out, self.topics)
+        Compact.write_elements(out, self.topics, Compact.write_string)
         out.append(pack_qq(self.version, self.timestamp))
         Compact.write_tags(out, self.unknown_tagged_fields)
 

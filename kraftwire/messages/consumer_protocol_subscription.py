@@ -94,7 +94,7 @@ class ConsumerProtocolSubscription(Message):
         items = []
         for _ in range(count):
             o = new(ConsumerProtocolSubscription)
-            o.topics, pos = Classic.read_strings(buf, pos)
+            o.topics, pos = Classic.read_elements(buf, pos, Classic.read_string)
             o.user_data, pos = Classic.read_nullable_bytes(buf, pos)
             if version >= 1:
                 o.owned_partitions, pos = Classic.read_array(buf, pos, TopicPartition._read, version, budget)
@@ -114,7 +114,7 @@ class ConsumerProtocolSubscription(Message):
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
-        Classic.write_strings(out, self.topics)
+        Classic.write_elements(out, self.topics, Classic.write_string)
         Classic.write_nullable_bytes(out, self.user_data)
         if version >= 1:
             Classic.write_array(out, self.owned_partitions, TopicPartition._write, version)

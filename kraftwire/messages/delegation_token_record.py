@@ -64,7 +64,7 @@ class DelegationTokenRecord(Message):
             o = new(DelegationTokenRecord)
             o.owner, pos = Compact.read_string(buf, pos)
             o.requester, pos = Compact.read_string(buf, pos)
-            o.renewers, pos = Compact.read_strings(buf, pos)
+            o.renewers, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.issue_timestamp, o.max_timestamp, o.expiration_timestamp = unpack_qqq(buf, pos)
             pos += 24
             o.token_id, pos = Compact.read_string(buf, pos)
@@ -75,7 +75,7 @@ class DelegationTokenRecord(Message):
     def _write(self, out: Parts, version: int) -> None:
         Compact.write_string(out, self.owner)
         Compact.write_string(out, self.requester)
-        Compact.write_strings(out, self.renewers)
+        Compact.write_elements(out, self.renewers, Compact.write_string)
         out.append(
             pack_qqq(
                 self.issue_timestamp, self.max_timestamp, self.expiration_timestamp

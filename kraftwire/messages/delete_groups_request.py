@@ -47,14 +47,14 @@ class DeleteGroupsRequest(Message):
         items = []
         for _ in range(count):
             o = new(DeleteGroupsRequest)
-            o.groups_names, pos = wire.read_strings(buf, pos)
+            o.groups_names, pos = wire.read_elements(buf, pos, wire.read_string)
             o.unknown_tagged_fields, pos = wire.read_tags(buf, pos)
             items.append(o)
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
         wire = Compact if version >= 2 else Classic
-        wire.write_strings(out, self.groups_names)
+        wire.write_elements(out, self.groups_names, wire.write_string)
         wire.write_tags(out, self.unknown_tagged_fields)
 
 

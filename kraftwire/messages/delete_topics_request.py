@@ -98,7 +98,7 @@ class DeleteTopicsRequest(Message):
                 o.topic_names = []
             else:
                 o.topics = []
-                o.topic_names, pos = wire.read_strings(buf, pos)
+                o.topic_names, pos = wire.read_elements(buf, pos, wire.read_string)
             (o.timeout_ms,) = unpack_i(buf, pos)
             pos += 4
             o.unknown_tagged_fields, pos = wire.read_tags(buf, pos)
@@ -112,7 +112,7 @@ class DeleteTopicsRequest(Message):
         if version >= 6:
             wire.write_array(out, self.topics, DeleteTopicState._write, version)
         else:
-            wire.write_strings(out, self.topic_names)
+            wire.write_elements(out, self.topic_names, wire.write_string)
         out.append(pack_i(self.timeout_ms))
         wire.write_tags(out, self.unknown_tagged_fields)
 

@@ -55,7 +55,7 @@ class DescribeConfigsResource(Struct):
             (o.resource_type,) = unpack_b(buf, pos)
             pos += 1
             o.resource_name, pos = wire.read_string(buf, pos)
-            o.configuration_keys, pos = wire.read_nullable_strings(buf, pos)
+            o.configuration_keys, pos = wire.read_nullable_elements(buf, pos, wire.read_string)
             o.unknown_tagged_fields, pos = wire.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -64,7 +64,7 @@ class DescribeConfigsResource(Struct):
         wire = Compact if version >= 4 else Classic
         out.append(pack_b(self.resource_type))
         wire.write_string(out, self.resource_name)
-        wire.write_nullable_strings(out, self.configuration_keys)
+        wire.write_nullable_elements(out, self.configuration_keys, wire.write_string)
         wire.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -52,7 +52,7 @@ class DescribeGroupsRequest(Message):
         items = []
         for _ in range(count):
             o = new(DescribeGroupsRequest)
-            o.groups, pos = wire.read_strings(buf, pos)
+            o.groups, pos = wire.read_elements(buf, pos, wire.read_string)
             if version >= 3:
                 (o.include_authorized_operations,) = unpack_o(buf, pos)
                 pos += 1
@@ -66,7 +66,7 @@ class DescribeGroupsRequest(Message):
         if version < 3 and self.include_authorized_operations:
             raise NotInVersion
         wire = Compact if version >= 5 else Classic
-        wire.write_strings(out, self.groups)
+        wire.write_elements(out, self.groups, wire.write_string)
         if version >= 3:
             out.append(pack_o(exact_bool(self.include_authorized_operations)))
         wire.write_tags(out, self.unknown_tagged_fields)

@@ -46,13 +46,13 @@ class DescribeTransactionsRequest(Message):
         items = []
         for _ in range(count):
             o = new(DescribeTransactionsRequest)
-            o.transactional_ids, pos = Compact.read_strings(buf, pos)
+            o.transactional_ids, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
-        Compact.write_strings(out, self.transactional_ids)
+        Compact.write_elements(out, self.transactional_ids, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

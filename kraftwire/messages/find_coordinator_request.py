@@ -64,7 +64,7 @@ class FindCoordinatorRequest(Message):
             else:
                 o.key_type = 0
             if version >= 4:
-                o.coordinator_keys, pos = wire.read_strings(buf, pos)
+                o.coordinator_keys, pos = wire.read_elements(buf, pos, wire.read_string)
             else:
                 o.coordinator_keys = []
             o.unknown_tagged_fields, pos = wire.read_tags(buf, pos)
@@ -84,7 +84,7 @@ class FindCoordinatorRequest(Message):
         if version >= 1:
             out.append(pack_b(self.key_type))
         if version >= 4:
-            wire.write_strings(out, self.coordinator_keys)
+            wire.write_elements(out, self.coordinator_keys, wire.write_string)
         wire.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -78,7 +78,7 @@ class GetTelemetrySubscriptionsResponse(Message):
                 o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality
             ) = unpack_iio(buf, pos)
             pos += 9
-            o.requested_metrics, pos = Compact.read_strings(buf, pos)
+            o.requested_metrics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -97,7 +97,7 @@ class GetTelemetrySubscriptionsResponse(Message):
                 exact_bool(self.delta_temporality)
             )
         )
-        Compact.write_strings(out, self.requested_metrics)
+        Compact.write_elements(out, self.requested_metrics, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -50,11 +50,11 @@ class ListGroupsRequest(Message):
         for _ in range(count):
             o = new(ListGroupsRequest)
             if version >= 4:
-                o.states_filter, pos = wire.read_strings(buf, pos)
+                o.states_filter, pos = wire.read_elements(buf, pos, wire.read_string)
             else:
                 o.states_filter = []
             if version >= 5:
-                o.types_filter, pos = wire.read_strings(buf, pos)
+                o.types_filter, pos = wire.read_elements(buf, pos, wire.read_string)
             else:
                 o.types_filter = []
             o.unknown_tagged_fields, pos = wire.read_tags(buf, pos)
@@ -68,9 +68,9 @@ class ListGroupsRequest(Message):
             raise NotInVersion
         wire = Compact if version >= 3 else Classic
         if version >= 4:
-            wire.write_strings(out, self.states_filter)
+            wire.write_elements(out, self.states_filter, wire.write_string)
         if version >= 5:
-            wire.write_strings(out, self.types_filter)
+            wire.write_elements(out, self.types_filter, wire.write_string)
         wire.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -56,7 +56,7 @@ class ListTransactionsRequest(Message):
         items = []
         for _ in range(count):
             o = new(ListTransactionsRequest)
-            o.state_filters, pos = Compact.read_strings(buf, pos)
+            o.state_filters, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.producer_id_filters, pos = Compact.read_numbers(buf, pos, INT64)
             if version >= 1:
                 (o.duration_filter,) = unpack_q(buf, pos)
@@ -76,7 +76,7 @@ class ListTransactionsRequest(Message):
             raise NotInVersion
         if version < 2 and self.transactional_id_pattern is not None:
             raise NotInVersion
-        Compact.write_strings(out, self.state_filters)
+        Compact.write_elements(out, self.state_filters, Compact.write_string)
         Compact.write_numbers(out, self.producer_id_filters, INT64)
         if version >= 1:
             out.append(pack_q(self.duration_filter))

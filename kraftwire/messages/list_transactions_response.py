@@ -101,7 +101,7 @@ class ListTransactionsResponse(Message):
             o = new(ListTransactionsResponse)
             o.throttle_time_ms, o.error_code = unpack_ih(buf, pos)
             pos += 6
-            o.unknown_state_filters, pos = Compact.read_strings(buf, pos)
+            o.unknown_state_filters, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.transaction_states, pos = Compact.read_array(buf, pos, TransactionState._read, version, budget)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
@@ -109,7 +109,7 @@ class ListTransactionsResponse(Message):
 
     def _write(self, out: Parts, version: int) -> None:
         out.append(pack_ih(self.throttle_time_ms, self.error_code))
-        Compact.write_strings(out, self.unknown_state_filters)
+        Compact.write_elements(out, self.unknown_state_filters, Compact.write_string)
         Compact.write_array(out, self.transaction_states, TransactionState._write, version)
         Compact.write_tags(out, self.unknown_tagged_fields)
 

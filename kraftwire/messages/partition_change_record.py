@@ -115,7 +115,7 @@ class PartitionChangeRecord(Message):
             elif tag == 7 and version >= 2:
                 self.last_known_elr, pos = Compact.read_nullable_numbers(buf, pos, INT32)
             elif tag == 8 and version >= 1:
-                self.directories, pos = Compact.read_nullable_uuids(buf, pos)
+                self.directories, pos = Compact.read_nullable_elements(buf, pos, Compact.read_uuid)
             else:
                 keep_tag(self, tag, buf[pos:end])
                 pos = end
@@ -155,7 +155,7 @@ class PartitionChangeRecord(Message):
             Compact.write_nullable_numbers(tags[7], self.last_known_elr, INT32)
         if version >= 1 and self.directories is not None:
             tags = tags or Tags()
-            Compact.write_nullable_uuids(tags[8], self.directories)
+            Compact.write_nullable_elements(tags[8], self.directories, Compact.write_uuid)
         Compact.write_tags(out, self.unknown_tagged_fields, tags)
 
 

@@ -89,7 +89,7 @@ class PartitionRecord(Message):
             o.leader, o.leader_epoch, o.partition_epoch = unpack_iii(buf, pos)
             pos += 12
             if version >= 1:
-                o.directories, pos = Compact.read_uuids(buf, pos)
+                o.directories, pos = Compact.read_elements(buf, pos, Compact.read_uuid)
             else:
                 o.directories = []
             o.leader_recovery_state = 0
@@ -129,7 +129,7 @@ class PartitionRecord(Message):
         Compact.write_numbers(out, self.adding_replicas, INT32)
         out.append(pack_iii(self.leader, self.leader_epoch, self.partition_epoch))
         if version >= 1:
-            Compact.write_uuids(out, self.directories)
+            Compact.write_elements(out, self.directories, Compact.write_uuid)
         tags: Tags | None = None
         if self.leader_recovery_state:
             tags = tags or Tags()

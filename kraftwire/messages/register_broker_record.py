@@ -195,9 +195,9 @@ class RegisterBrokerRecord(Message):
         for _ in range(count):
             tag, pos, end = read_tag(buf, pos)
             if tag == 0 and version >= 3:
-                self.log_dirs, pos = Compact.read_uuids(buf, pos)
+                self.log_dirs, pos = Compact.read_elements(buf, pos, Compact.read_uuid)
             elif tag == 1 and version >= 4:
-                self.cordoned_log_dirs, pos = Compact.read_nullable_uuids(buf, pos)
+                self.cordoned_log_dirs, pos = Compact.read_nullable_elements(buf, pos, Compact.read_uuid)
             else:
                 keep_tag(self, tag, buf[pos:end])
                 pos = end
@@ -240,10 +240,10 @@ class RegisterBrokerRecord(Message):
         tags: Tags | None = None
         if version >= 3 and self.log_dirs:
             tags = tags or Tags()
-            Compact.write_uuids(tags[0], self.log_dirs)
+            Compact.write_elements(tags[0], self.log_dirs, Compact.write_uuid)
         if version >= 4 and self.cordoned_log_dirs is not None:
             tags = tags or Tags()
-            Compact.write_nullable_uuids(tags[1], self.cordoned_log_dirs)
+            Compact.write_nullable_elements(tags[1], self.cordoned_log_dirs, Compact.write_uuid)
         Compact.write_tags(out, self.unknown_tagged_fields, tags)
 
 

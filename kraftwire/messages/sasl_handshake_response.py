@@ -53,14 +53,14 @@ class SaslHandshakeResponse(Message):
             o = new(SaslHandshakeResponse)
             (o.error_code,) = unpack_h(buf, pos)
             pos += 2
-            o.mechanisms, pos = Classic.read_strings(buf, pos)
+            o.mechanisms, pos = Classic.read_elements(buf, pos, Classic.read_string)
             o.unknown_tagged_fields = None
             items.append(o)
         return items, pos
 
     def _write(self, out: Parts, version: int) -> None:
         out.append(pack_h(self.error_code))
-        Classic.write_strings(out, self.mechanisms)
+        Classic.write_elements(out, self.mechanisms, Classic.write_string)
         Classic.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -63,7 +63,7 @@ class ShareGroupHeartbeatRequest(Message):
             (o.member_epoch,) = unpack_i(buf, pos)
             pos += 4
             o.rack_id, pos = Compact.read_nullable_string(buf, pos)
-            o.subscribed_topic_names, pos = Compact.read_nullable_strings(buf, pos)
+            o.subscribed_topic_names, pos = Compact.read_nullable_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -73,7 +73,7 @@ class ShareGroupHeartbeatRequest(Message):
         Compact.write_string(out, self.member_id)
         out.append(pack_i(self.member_epoch))
         Compact.write_nullable_string(out, self.rack_id)
-        Compact.write_nullable_strings(out, self.subscribed_topic_names)
+        Compact.write_nullable_elements(out, self.subscribed_topic_names, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

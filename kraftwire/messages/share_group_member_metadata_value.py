@@ -55,7 +55,7 @@ class ShareGroupMemberMetadataValue(Message):
             o.rack_id, pos = Compact.read_nullable_string(buf, pos)
             o.client_id, pos = Compact.read_string(buf, pos)
             o.client_host, pos = Compact.read_string(buf, pos)
-            o.subscribed_topic_names, pos = Compact.read_strings(buf, pos)
+            o.subscribed_topic_names, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -64,7 +64,7 @@ class ShareGroupMemberMetadataValue(Message):
         Compact.write_nullable_string(out, self.rack_id)
         Compact.write_string(out, self.client_id)
         Compact.write_string(out, self.client_host)
-        Compact.write_strings(out, self.subscribed_topic_names)
+        Compact.write_elements(out, self.subscribed_topic_names, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -56,7 +56,7 @@ class StreamsGroupDescribeRequest(Message):
         items = []
         for _ in range(count):
             o = new(StreamsGroupDescribeRequest)
-            o.group_ids, pos = Compact.read_strings(buf, pos)
+            o.group_ids, pos = Compact.read_elements(buf, pos, Compact.read_string)
             if version >= 1:
                 (
                     o.include_authorized_operations, o.include_topology_description
@@ -73,7 +73,7 @@ class StreamsGroupDescribeRequest(Message):
     def _write(self, out: Parts, version: int) -> None:
         if version < 1 and self.include_topology_description:
             raise NotInVersion
-        Compact.write_strings(out, self.group_ids)
+        Compact.write_elements(out, self.group_ids, Compact.write_string)
         if version >= 1:
             out.append(
                 pack_oo(

@@ -150,8 +150,8 @@ class Subtopology(Struct):
         for _ in range(count):
             o = new(Subtopology)
             o.subtopology_id, pos = Compact.read_string(buf, pos)
-            o.source_topics, pos = Compact.read_strings(buf, pos)
-            o.repartition_sink_topics, pos = Compact.read_strings(buf, pos)
+            o.source_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
+            o.repartition_sink_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.state_changelog_topics, pos = Compact.read_array(buf, pos, TopicInfo._read, version, budget)
             o.repartition_source_topics, pos = Compact.read_array(buf, pos, TopicInfo._read, version, budget)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
@@ -160,8 +160,8 @@ class Subtopology(Struct):
 
     def _write(self, out: Parts, version: int) -> None:
         Compact.write_string(out, self.subtopology_id)
-        Compact.write_strings(out, self.source_topics)
-        Compact.write_strings(out, self.repartition_sink_topics)
+        Compact.write_elements(out, self.source_topics, Compact.write_string)
+        Compact.write_elements(out, self.repartition_sink_topics, Compact.write_string)
         Compact.write_array(out, self.state_changelog_topics, TopicInfo._write, version)
         Compact.write_array(out, self.repartition_source_topics, TopicInfo._write, version)
         Compact.write_tags(out, self.unknown_tagged_fields)
@@ -486,10 +486,10 @@ class TopologyDescriptionNode(Struct):
             o.name, pos = Compact.read_string(buf, pos)
             (o.node_type,) = unpack_b(buf, pos)
             pos += 1
-            o.source_topics, pos = Compact.read_strings(buf, pos)
+            o.source_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.sink_topic, pos = Compact.read_nullable_string(buf, pos)
-            o.stores, pos = Compact.read_strings(buf, pos)
-            o.successors, pos = Compact.read_strings(buf, pos)
+            o.stores, pos = Compact.read_elements(buf, pos, Compact.read_string)
+            o.successors, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -497,10 +497,10 @@ class TopologyDescriptionNode(Struct):
     def _write(self, out: Parts, version: int) -> None:
         Compact.write_string(out, self.name)
         out.append(pack_b(self.node_type))
-        Compact.write_strings(out, self.source_topics)
+        Compact.write_elements(out, self.source_topics, Compact.write_string)
         Compact.write_nullable_string(out, self.sink_topic)
-        Compact.write_strings(out, self.stores)
-        Compact.write_strings(out, self.successors)
+        Compact.write_elements(out, self.stores, Compact.write_string)
+        Compact.write_elements(out, self.successors, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 

@@ -189,10 +189,10 @@ class Subtopology(Struct):
         for _ in range(count):
             o = new(Subtopology)
             o.subtopology_id, pos = Compact.read_string(buf, pos)
-            o.source_topics, pos = Compact.read_strings(buf, pos)
-            o.source_topic_regex, pos = Compact.read_strings(buf, pos)
+            o.source_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
+            o.source_topic_regex, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.state_changelog_topics, pos = Compact.read_array(buf, pos, TopicInfo._read, version, budget)
-            o.repartition_sink_topics, pos = Compact.read_strings(buf, pos)
+            o.repartition_sink_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.repartition_source_topics, pos = Compact.read_array(buf, pos, TopicInfo._read, version, budget)
             o.copartition_groups, pos = Compact.read_array(buf, pos, CopartitionGroup._read, version, budget)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
@@ -201,10 +201,10 @@ class Subtopology(Struct):
 
     def _write(self, out: Parts, version: int) -> None:
         Compact.write_string(out, self.subtopology_id)
-        Compact.write_strings(out, self.source_topics)
-        Compact.write_strings(out, self.source_topic_regex)
+        Compact.write_elements(out, self.source_topics, Compact.write_string)
+        Compact.write_elements(out, self.source_topic_regex, Compact.write_string)
         Compact.write_array(out, self.state_changelog_topics, TopicInfo._write, version)
-        Compact.write_strings(out, self.repartition_sink_topics)
+        Compact.write_elements(out, self.repartition_sink_topics, Compact.write_string)
         Compact.write_array(out, self.repartition_source_topics, TopicInfo._write, version)
         Compact.write_array(out, self.copartition_groups, CopartitionGroup._write, version)
         Compact.write_tags(out, self.unknown_tagged_fields)

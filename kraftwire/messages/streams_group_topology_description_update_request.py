@@ -60,10 +60,10 @@ class TopologyDescriptionNode(Struct):
             o.name, pos = Compact.read_string(buf, pos)
             (o.node_type,) = unpack_b(buf, pos)
             pos += 1
-            o.source_topics, pos = Compact.read_strings(buf, pos)
+            o.source_topics, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.sink_topic, pos = Compact.read_nullable_string(buf, pos)
-            o.stores, pos = Compact.read_strings(buf, pos)
-            o.successors, pos = Compact.read_strings(buf, pos)
+            o.stores, pos = Compact.read_elements(buf, pos, Compact.read_string)
+            o.successors, pos = Compact.read_elements(buf, pos, Compact.read_string)
             o.unknown_tagged_fields, pos = Compact.read_tags(buf, pos)
             items.append(o)
         return items, pos
@@ -71,10 +71,10 @@ class TopologyDescriptionNode(Struct):
     def _write(self, out: Parts, version: int) -> None:
         Compact.write_string(out, self.name)
         out.append(pack_b(self.node_type))
-        Compact.write_strings(out, self.source_topics)
+        Compact.write_elements(out, self.source_topics, Compact.write_string)
         Compact.write_nullable_string(out, self.sink_topic)
-        Compact.write_strings(out, self.stores)
-        Compact.write_strings(out, self.successors)
+        Compact.write_elements(out, self.stores, Compact.write_string)
+        Compact.write_elements(out, self.successors, Compact.write_string)
         Compact.write_tags(out, self.unknown_tagged_fields)
 
 
