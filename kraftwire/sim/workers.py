@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from kraftwire.replica.ports import WorkKind
@@ -80,12 +79,7 @@ class VirtualWorkers:
         for job in [job for job in self._jobs if job.kind is WorkKind.FLUSH]:
             self._finish(job)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the lock; there is only one thread, so nothing waits for it."""
 
     def _due(self, job: Job) -> None:

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.testing.files import HOST, NodeFiles, node_folder
@@ -74,13 +73,8 @@ class Quorum:
             self._open = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._open.__exit__(*raised)
 
     @property
     def cluster_id(self) -> str:

@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -30,12 +30,7 @@ class Ending:
         self._before = [(each, signal.signal(each, self._hear)) for each in _SIGNALS]
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         for each, handler in self._before:
             signal.signal(each, handler)
         if self._raised is not None and error is not self._raised:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kraftwire.spark.run.failure import as_job_error
@@ -43,12 +42,7 @@ class StartingSpark:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._begun is not None:
             # A failed start was reported where the session was needed.
@@ -149,12 +143,7 @@ class DeferredSpark:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
         if self._session is not None:
             # After an interrupted call, the connection to Java may be of no use.
             with suppress(*([] if kind is None else [Exception])):
