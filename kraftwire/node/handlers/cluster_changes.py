@@ -51,7 +51,7 @@ _random = Random()
 _WITH_DELETION_DISABLED = 3
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClusterChange:
     """How an API is decided on.
 
     `decision` gets the cluster, the message, and what `arguments` finds in the request around it.
@@ -153,32 +153,34 @@ def _deletion_error(request: Request, context: Context) -> Error:
     return Error(code, "delete.topic.enable is false on this controller")
 
 
-CHANGES: Mapping[str, Change] = {
-    "CreateTopics": Change(create_topics.in_pieces, _created_topics, has_timeout=True),
-    "DeleteTopics": Change(
+CHANGES: Mapping[str, ClusterChange] = {
+    "CreateTopics": ClusterChange(create_topics.in_pieces, _created_topics, has_timeout=True),
+    "DeleteTopics": ClusterChange(
         delete_topics.in_pieces, _deleted_topics, has_timeout=True, node_error=_deletion_error
     ),
-    "CreatePartitions": Change(create_partitions.in_pieces, _created_partitions, has_timeout=True),
-    "ElectLeaders": Change(elect_leaders.in_pieces, has_timeout=True),
-    "AlterPartitionReassignments": Change(alter_reassignments.in_pieces, has_timeout=True),
-    "ListPartitionReassignments": Change(_reassignments),
-    "AlterPartition": Change(
+    "CreatePartitions": ClusterChange(
+        create_partitions.in_pieces, _created_partitions, has_timeout=True
+    ),
+    "ElectLeaders": ClusterChange(elect_leaders.in_pieces, has_timeout=True),
+    "AlterPartitionReassignments": ClusterChange(alter_reassignments.in_pieces, has_timeout=True),
+    "ListPartitionReassignments": ClusterChange(_reassignments),
+    "AlterPartition": ClusterChange(
         alter_partition.in_pieces,
         _version,
         {"topics.partitions": "topics.partitions"},
         is_bounded=False,
     ),
-    "AssignReplicasToDirs": Change(assign_replicas.in_pieces, is_bounded=False),
-    "AllocateProducerIds": Change(allocate_producer_ids),
-    "AlterConfigs": Change(alter_configs.in_pieces, _configs),
-    "IncrementalAlterConfigs": Change(alter_configs_incrementally.in_pieces, _configs),
-    "CreateAcls": Change(create_acls.in_pieces, _created_acls, node_error=authorizer_error),
-    "DeleteAcls": Change(delete_acls.in_pieces, node_error=authorizer_error),
-    "AlterUserScramCredentials": Change(alter_credentials.in_pieces),
-    "AlterClientQuotas": Change(alter_quotas.in_pieces),
-    "CreateDelegationToken": Change(create_token, _created_token, node_error=_token_error),
-    "RenewDelegationToken": Change(renew_token, _token, node_error=_token_error),
-    "ExpireDelegationToken": Change(expire_token, _token, node_error=_token_error),
+    "AssignReplicasToDirs": ClusterChange(assign_replicas.in_pieces, is_bounded=False),
+    "AllocateProducerIds": ClusterChange(allocate_producer_ids),
+    "AlterConfigs": ClusterChange(alter_configs.in_pieces, _configs),
+    "IncrementalAlterConfigs": ClusterChange(alter_configs_incrementally.in_pieces, _configs),
+    "CreateAcls": ClusterChange(create_acls.in_pieces, _created_acls, node_error=authorizer_error),
+    "DeleteAcls": ClusterChange(delete_acls.in_pieces, node_error=authorizer_error),
+    "AlterUserScramCredentials": ClusterChange(alter_credentials.in_pieces),
+    "AlterClientQuotas": ClusterChange(alter_quotas.in_pieces),
+    "CreateDelegationToken": ClusterChange(create_token, _created_token, node_error=_token_error),
+    "RenewDelegationToken": ClusterChange(renew_token, _token, node_error=_token_error),
+    "ExpireDelegationToken": ClusterChange(expire_token, _token, node_error=_token_error),
 }
 
 
@@ -198,7 +200,7 @@ def handler_of(name: str) -> Handler:
     return handle
 
 
-async def _answer(change: Change, request: Request, context: Context) -> Message:
+async def _answer(change: ClusterChange, request: Request, context: Context) -> Message:
     message: Any = request.message
     if _names_nothing(change, message):
         return messages.response_class(message.API_KEY)()
@@ -209,17 +211,17 @@ async def _answer(change: Change, request: Request, context: Context) -> Message
     )
 
 
-def _names_nothing(change: Change, message: Message) -> bool:
+def _names_nothing(change: ClusterChange, message: Message) -> bool:
     """Return whether a request has an empty array where it names what to change."""
     named = [getattr(message, path.partition(".")[0]) for path in _elements(change, message)]
     return bool(named) and all(each is not None and not each for each in named)
 
 
-def _refused(change: Change, request: Request, code: int, text: str) -> Message:
+def _refused(change: ClusterChange, request: Request, code: int, text: str) -> Message:
     whole = Error(ErrorCode(code), text or None)
     elements = _elements(change, request.message)
     return refusal(request.message, request.version, lambda _: whole, elements, whole)
 
 
-def _elements(change: Change, message: Message) -> Mapping[str, str]:
+def _elements(change: ClusterChange, message: Message) -> Mapping[str, str]:
     return elements_of(message) if change.elements is None else change.elements

@@ -66,7 +66,7 @@ async def handle(request: Request, context: Context) -> FetchResponse | None:
     while True:
         await request.admit(_size(message, context))
         high_watermark = context.raft.high_watermark
-        response = _Reader(request, context).read()
+        response = _FetchReader(request, context).read()
         left_ms = deadline_ms - context.now_ms()
         if left_ms <= 0 or _is_enough(response, message.min_bytes):
             return response
@@ -101,7 +101,7 @@ def _is_enough(response: FetchResponse, min_bytes: int) -> bool:
     return is_final or not partitions or size >= min_bytes
 
 
-class _Reader:
+class _FetchReader:
     """One pass over the partitions of a request, within its limit of bytes."""
 
     def __init__(self, request: Request, context: Context) -> None:
