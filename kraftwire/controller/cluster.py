@@ -13,7 +13,7 @@ from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.topic_keys import TOPIC_KEYS, whole_number
 from kraftwire.controller.versions import ELR_VERSION, METADATA_VERSION, WITH_DIRECTORIES
 from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftwire.security.tokens import Tokens
+from kraftwire.security.tokens import DelegationTokens
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -40,7 +40,7 @@ class Cluster:
     image: MetadataImage
     node_id: int = -1
     settings: Mapping[str, str] = field(default_factory=dict)
-    tokens: Tokens | None = None
+    tokens: DelegationTokens | None = None
     epoch_ms: int = 0
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
     voters: frozenset[int] = frozenset()

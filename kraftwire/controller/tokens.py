@@ -23,7 +23,7 @@ from kraftwire.messages.renew_delegation_token_request import RenewDelegationTok
 from kraftwire.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.principal import Principal
-from kraftwire.security.tokens import Tokens, has_expired
+from kraftwire.security.tokens import DelegationTokens, has_expired
 
 _USER = "User"
 _LAST_MS = 2**63 - 1
@@ -113,7 +113,7 @@ def remove_expired(cluster: Cluster) -> list[VersionedRecord]:
     return [_removal(token) for token in expired[:PERIODIC_RECORDS_MAX]]
 
 
-def _enabled(cluster: Cluster) -> Tokens:
+def _enabled(cluster: Cluster) -> DelegationTokens:
     """Return the tokens' key and limits. Raises: ApiError if tokens are disabled."""
     if cluster.tokens is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, "this node knows no secret")
@@ -123,7 +123,7 @@ def _enabled(cluster: Cluster) -> Tokens:
     return cluster.tokens
 
 
-def _found(cluster: Cluster, hmac: bytes) -> tuple[Tokens, DelegationTokenRecord]:
+def _found(cluster: Cluster, hmac: bytes) -> tuple[DelegationTokens, DelegationTokenRecord]:
     """Return the tokens' key and limits, and a copy of the token with an HMAC. Raises: ApiError."""
     tokens = _enabled(cluster)
     token = tokens.find(cluster.image.tokens, hmac)

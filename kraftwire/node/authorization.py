@@ -21,7 +21,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
 from kraftwire.security.acls import AclIndex, Authorizer, ResourceType
-from kraftwire.security.operations import Access, conceal, judge, rule_of
+from kraftwire.security.operations import Access, conceal_response, judge_request, rule_of
 from kraftwire.security.principal import Principal
 from kraftwire.wire.message import Message
 
@@ -72,7 +72,7 @@ class Authorization:
         self._update_acls(context)
         try:
             verdict = await in_turns(
-                judge.in_pieces(
+                judge_request.in_pieces(
                     request.message,
                     request.version,
                     rule,
@@ -92,7 +92,7 @@ class Authorization:
         if answer is None:
             return None
         await in_turns(self._conceal(request, answer))
-        return verdict.joined(answer)
+        return verdict.joined_response(answer)
 
     def _conceal(self, request: Request, answer: Message) -> Pieces[None]:
         """Remove from an answer the resources that the request does not name and its principal may
@@ -102,12 +102,13 @@ class Authorization:
         who, host = request.principal, request.host
 
         def allows(access: Access) -> bool:
-            decision = authorizer.decide(who, host, access.operation, access[1:])
+            decision = authorizer.authorize(who, host, access.operation, access[1:])
             return decision is not None and decision.is_allowed
 
-        return conceal.in_pieces(
-            answer, allows, lambda kind, name: authorizer.operations(who, host, (kind, name))
-        )
+        def operations_of(kind: int, name: str) -> int:
+            return authorizer.allowed_operations(who, host, (kind, name))
+
+        return conceal_response.in_pieces(answer, allows, operations_of)
 
     def _allows(self, request: Request, access: Access) -> bool:
         """Return whether an access is allowed, and log the decision for audits (SEC-A7).
@@ -117,7 +118,7 @@ class Authorization:
         assert self._authorizer is not None
         if access[1:] == (ResourceType.USER, str(request.principal)):
             return True
-        decision = self._authorizer.decide(
+        decision = self._authorizer.authorize(
             request.principal, request.host, access.operation, access[1:]
         )
         if decision is None:

@@ -135,7 +135,7 @@ class Connection:
     async def _exchange(self, payload: bytes) -> None:
         """Answer a request. Raises: ConnectionEnded if the connection is to end."""
         login = self._login
-        if login is not None and login.takes(payload):
+        if login is not None and login.is_of_login(payload):
             step = await login.receive(payload)
             # A long token must not stay until a refusal may be sent.
             del payload

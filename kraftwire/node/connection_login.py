@@ -17,7 +17,7 @@ from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.connection_end import ConnectionEnded
 from kraftwire.protocol.envelope import Buffers
 from kraftwire.security.principal import ANONYMOUS, Principal
-from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.security.sasl_server import LoginEnd, LoginStep, SaslServer
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import frame
 
@@ -65,9 +65,9 @@ class ConnectionLogin:
         """Whether the session has ended, so that no request is served."""
         return self._server.is_expired(_now_ms())
 
-    def takes(self, payload: bytes) -> bool:
+    def is_of_login(self, payload: bytes) -> bool:
         """Return whether a payload is part of a login, or has to be treated as one."""
-        return self._server.takes(payload)
+        return self._server.is_of_login(payload)
 
     async def read(self, stream: Stream) -> bytes | bytearray:
         """Read some bytes, in turn with other logins. Raises: ConnectionEnded."""
@@ -78,7 +78,7 @@ class ConnectionLogin:
             return data
         raise ConnectionEnded("slow-request")
 
-    async def receive(self, payload: bytes) -> Step:
+    async def receive(self, payload: bytes) -> LoginStep:
         """Process a payload in turn, as any request. Raises: ConnectionEnded."""
         if not self.is_in_progress:
             self._budget.begin_login()
@@ -94,16 +94,16 @@ class ConnectionLogin:
         finally:
             self._budget.end_token(size)
 
-    async def answer(self, step: Step, write: Write) -> None:
+    async def answer(self, step: LoginStep, write: Write) -> None:
         """Write the reply of a step, after a delay if it is a refusal.
 
         Raises: ConnectionEnded if the connection is to end.
         """
-        if step.end is End.DELAYED:
+        if step.end is LoginEnd.DELAYED:
             await self.delay_refusal()
         if step.reply is not None:
             await write([frame(step.reply)])
-        if step.end is not End.OPEN:
+        if step.end is not LoginEnd.OPEN:
             raise ConnectionEnded("login-refused", step.problem)
 
     async def delay_refusal(self) -> None:

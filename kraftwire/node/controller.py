@@ -52,7 +52,7 @@ from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
-from kraftwire.security.tokens import Tokens
+from kraftwire.security.tokens import DelegationTokens
 from kraftwire.transport.rate_gate import next_in_turn
 from kraftwire.wire.message import Message
 
@@ -96,7 +96,7 @@ class Controller:
         self._new_cluster_id = new_cluster_id
         self._config = config
         settings = config.security.tokens
-        self._tokens = None if settings is None else Tokens(settings)
+        self._tokens = None if settings is None else DelegationTokens(settings)
         self._sessions = Sessions(config.session_timeout_ms)
         self._metrics = QueueMetrics()
         self._mutations = MutationQuotas(config.mutation_burst_seconds)

@@ -39,7 +39,7 @@ from kraftwire.security.oauth import BearerToken, OAuthServer, UnsecuredValidato
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_server import LoginSettings, MechanismServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, mechanism_number
-from kraftwire.security.tokens import Tokens, has_expired
+from kraftwire.security.tokens import DelegationTokens, has_expired
 from kraftwire.transport.streams import Stream
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ async def follow_stores(
     while True:
         now = datetime.now(UTC)
         # Several ends may share a store.
-        for text in sorted({each.lapse(now) or "" for each in stores} - lapses - {""}):
+        for text in sorted({each.validity_problem(now) or "" for each in stores} - lapses - {""}):
             log("error", "certificate-refused", problem=text)
             lapses.add(text)
         await trio.sleep(_STORES_SECONDS)
@@ -289,7 +289,7 @@ class _UsersOfLog:
         self._credential: Callable[[str, str, bytes], ScramCredential] | None = None
         if settings is not None:
             # Each costs milliseconds once.
-            self._credential = lru_cache(_CREDENTIALS_MAX)(Tokens(settings).credential)
+            self._credential = lru_cache(_CREDENTIALS_MAX)(DelegationTokens(settings).credential)
 
     def are_known(self) -> bool:
         """Return whether who is not found does not exist, as far as is committed (SEC-S35)."""

@@ -14,7 +14,7 @@ from kraftwire.controller.step import VersionedRecord
 from kraftwire.controller.tokens import remove_expired
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.node.config import NodeConfig
-from kraftwire.security.tokens import Tokens
+from kraftwire.security.tokens import DelegationTokens
 
 # Elections at intervals go on after this time where there is more to elect.
 _MORE_ELECTIONS_MS = 10
@@ -49,7 +49,7 @@ class Task:
         self.due_ms = now_ms + _AFTER_FAULT_MS
 
 
-def tasks_of(config: NodeConfig, tokens: Tokens | None, now_ms: int) -> list[Task]:
+def tasks_of(config: NodeConfig, tokens: DelegationTokens | None, now_ms: int) -> list[Task]:
     """Return the tasks of a controller that has just become active."""
     tasks = [
         Task(config.idle_interval_ms, lambda _: [(NoOpRecord(), 0)], is_steady=True),

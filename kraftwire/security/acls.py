@@ -153,7 +153,7 @@ _Host = str | tuple[int, int, int]
 _Key = TypeVar("_Key")
 
 
-class _Names:
+class _NamePatterns:
     """Patterns of names, each with the count of its ACLs.
 
     `lengths` counts the prefixes of each length, which are few: an addition and a removal cost the
@@ -167,17 +167,17 @@ class _Names:
         self.prefixed: dict[str, int] = {}
         self.lengths: dict[int, int] = {}
 
-    def count(self, acl: Acl, change: int) -> None:
+    def count_acl(self, acl: Acl, change: int) -> None:
         """Change the count of a pattern by one."""
         name = acl.resource_name
         # What is not literal matches as a prefix, in Kafka too.
         if acl.pattern == LITERAL:
-            _count(self.literal, name, change)
+            _add_to_count(self.literal, name, change)
             return
-        _count(self.prefixed, name, change)
-        _count(self.lengths, len(name), change)
+        _add_to_count(self.prefixed, name, change)
+        _add_to_count(self.lengths, len(name), change)
 
-    def matching(self, name: str, *, can_allow: bool = False) -> str:
+    def matching_pattern(self, name: str, *, can_allow: bool = False) -> str:
         """Return a pattern that a name matches, for the audit log; empty if there is none.
 
         Kafka's search passes over `*` for names that begin with it, which counts where it would
@@ -193,14 +193,14 @@ class _Names:
         return ""
 
 
-def _count(counts: dict[_Key, int], key: _Key, change: int) -> None:
+def _add_to_count(counts: dict[_Key, int], key: _Key, change: int) -> None:
     """Add to a count, which is removed at 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
 
 
-_NOTHING = _Names()
+_NOTHING = _NamePatterns()
 
 
 class AclIndex:
@@ -208,8 +208,8 @@ class AclIndex:
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, Acl] = {}
-        self._by_grant: dict[_Grant, dict[_Host, _Names]] = {}
-        self._by_type: dict[int, _Names] = {}
+        self._by_grant: dict[_Grant, dict[_Host, _NamePatterns]] = {}
+        self._by_type: dict[int, _NamePatterns] = {}
         # The ACLs for ranges, which several texts may name, and how often each length occurs.
         self._ranged: dict[Acl, int] = {}
         self._lengths: dict[tuple[int, int], int] = {}
@@ -230,8 +230,9 @@ class AclIndex:
         self.remove(acl_id)
         self._by_id[acl_id] = acl
         host = _host(acl)
-        self._by_grant.setdefault(_grant(acl), {}).setdefault(host, _Names()).count(acl, 1)
-        self._by_type.setdefault(acl.resource_type, _Names()).count(acl, 1)
+        patterns = self._by_grant.setdefault(_grant(acl), {}).setdefault(host, _NamePatterns())
+        patterns.count_acl(acl, 1)
+        self._by_type.setdefault(acl.resource_type, _NamePatterns()).count_acl(acl, 1)
         self._count_range(acl, host, 1)
 
     def remove(self, acl_id: bytes) -> bool:
@@ -239,11 +240,11 @@ class AclIndex:
         acl = self._by_id.pop(acl_id, None)
         if acl is None:
             return False
-        self._by_type[acl.resource_type].count(acl, -1)
+        self._by_type[acl.resource_type].count_acl(acl, -1)
         grant, host = _grant(acl), _host(acl)
         hosts = self._by_grant[grant]
         names = hosts[host]
-        names.count(acl, -1)
+        names.count_acl(acl, -1)
         if not names.literal and not names.prefixed:
             del hosts[host]
         if not hosts:
@@ -253,14 +254,14 @@ class AclIndex:
 
     def _count_range(self, acl: Acl, host: _Host, change: int) -> None:
         if isinstance(host, HostRange):
-            _count(self._ranged, acl, change)
-            _count(self._lengths, (host.kind, host.length), change)
+            _add_to_count(self._ranged, acl, change)
+            _add_to_count(self._lengths, (host.kind, host.length), change)
 
     def items(self) -> Collection[tuple[bytes, Acl]]:
         """All ACLs with their ids."""
         return self._by_id.items()
 
-    def decide(
+    def find_decision(
         self, principal: Principal, host: str, operation: int, resource: tuple[int, str]
     ) -> Decision | None:
         """Return the decision of the ACLs; None if no ACL concerns the resource (SEC-A2).
@@ -275,14 +276,15 @@ class AclIndex:
                     granted = self._by_grant.get((kind, permission, one, *who), {})
                     for where in hosts if granted else ():
                         names = granted.get(where)
-                        found = names and names.matching(name, can_allow=permission == ALLOW)
+                        can_allow = permission == ALLOW
+                        found = names and names.matching_pattern(name, can_allow=can_allow)
                         if found:
                             rule = f"{':'.join(who)} {_name(Operation.NAMES, one)} from "
                             rule += where if isinstance(where, str) else str(HostRange(*where))
-                            verb = "ALLOW" if permission == ALLOW else "DENY"
-                            return Decision(permission == ALLOW, f"{verb} {rule} {found}")
+                            verb = "ALLOW" if can_allow else "DENY"
+                            return Decision(can_allow, f"{verb} {rule} {found}")
         names = self._by_type.get(kind)
-        return _DEFAULT_DENY if names and names.matching(name) else None
+        return _DEFAULT_DENY if names and names.matching_pattern(name) else None
 
     def _hosts(self, host: str) -> list[_Host]:
         """Return the hosts of ACLs that concern a caller: at most one for each length in use."""
@@ -321,7 +323,7 @@ class Authorizer:
         self._acls = acls
         self._default = _DEFAULT_ALLOW if allow_if_no_acl else _DEFAULT_DENY
 
-    def decide(
+    def authorize(
         self, principal: Principal, host: str, operation: int, resource: tuple[int, str]
     ) -> Decision | None:
         """Return whether a caller may do something; None while the ACLs are not there yet."""
@@ -330,13 +332,13 @@ class Authorizer:
         acls = self._acls()
         if acls is None:
             return None
-        return acls.decide(principal, host, operation, resource) or self._default
+        return acls.find_decision(principal, host, operation, resource) or self._default
 
-    def operations(self, principal: Principal, host: str, resource: tuple[int, str]) -> int:
+    def allowed_operations(self, principal: Principal, host: str, resource: tuple[int, str]) -> int:
         """Return what a caller may do with a resource, a bit for each operation (SEC-A14)."""
         bits = 0
         for operation in _SUPPORTED_OPERATIONS.get(resource[0], ()):
-            decision = self.decide(principal, host, operation, resource)
+            decision = self.authorize(principal, host, operation, resource)
             bits |= (decision is not None and decision.is_allowed) << operation
         return bits
 

@@ -67,13 +67,13 @@ def parse_entry(text: str) -> JaasEntry:
 
     Raises: JaasError on everything that `JaasContext` refuses, and on an option without a name.
     """
-    tokens = _Tokens(text, "$-_", (_WORD, _QUOTED, _SINGLE))
+    tokens = _TokenCursor(text, "$-_", (_WORD, _QUOTED, _SINGLE))
     entries = []
     while tokens.peek.kind != _END:
         entries.append(_property_entry(tokens))
     if len(entries) != 1:
         raise JaasError(f"expected one login module, found {len(entries) or 'none'}")
-    return _allowed(entries[0])
+    return _check_module(entries[0])
 
 
 def parse_file(text: str) -> dict[str, tuple[JaasEntry, ...]]:
@@ -82,7 +82,7 @@ def parse_file(text: str) -> dict[str, tuple[JaasEntry, ...]]:
     Raises: JaasError on what Java's `ConfigFile` refuses, and on ``${...}``, which stands for a
     system property of a JVM.
     """
-    tokens = _Tokens(text, "$-_*", (_WORD, _QUOTED))
+    tokens = _TokenCursor(text, "$-_*", (_WORD, _QUOTED))
     contexts: dict[str, tuple[JaasEntry, ...]] = {}
     while tokens.peek.kind != _END:
         name = tokens.text("a context's name")
@@ -107,13 +107,13 @@ def context_of(contexts: Mapping[str, tuple[JaasEntry, ...]], *names: str) -> Ja
         if contexts.get(name):
             if len(contexts[name]) != 1:
                 raise JaasError(f"context {name}: expected one login module")
-            return _allowed(contexts[name][0])
+            return _check_module(contexts[name][0])
     raise JaasError(
         f"expected a context {' or '.join(names)}, found {', '.join(contexts) or 'none'}"
     )
 
 
-def _property_entry(tokens: _Tokens) -> JaasEntry:
+def _property_entry(tokens: _TokenCursor) -> JaasEntry:
     module = tokens.text("a login module's class")
     if tokens.peek.kind in ("{", _END):
         around = "an entry has neither quotes nor KafkaClient { } around it"
@@ -131,14 +131,14 @@ def _property_entry(tokens: _Tokens) -> JaasEntry:
     return JaasEntry(module, flag, options)
 
 
-def _file_entry(tokens: _Tokens) -> JaasEntry:
+def _file_entry(tokens: _TokenCursor) -> JaasEntry:
     entry = _property_entry(tokens)
     if any("${" in value.replace("${{", "") for value in entry.options.values()):
         raise JaasError(f"{entry.module}: ${{...}} is a system property of a JVM; write its value")
     return entry
 
 
-def _flag(tokens: _Tokens) -> str:
+def _flag(tokens: _TokenCursor) -> str:
     start = tokens.peek.start
     flag = tokens.text("a flag").lower()
     if flag not in _FLAGS:
@@ -146,13 +146,13 @@ def _flag(tokens: _Tokens) -> str:
     return flag
 
 
-def _allowed(entry: JaasEntry) -> JaasEntry:
+def _check_module(entry: JaasEntry) -> JaasEntry:
     if entry.module.strip() in _FORBIDDEN:
         raise JaasError(f"{entry.module.strip()} is not allowed, as in Kafka")
     return entry
 
 
-class _Tokens:
+class _TokenCursor:
     """The tokens of a text, one ahead.
 
     `alphabet` are the special characters of words, `texts` the kinds of tokens that may be texts.
@@ -167,15 +167,15 @@ class _Tokens:
         """Return the next word or quoted text. Raises: JaasError if it is something else."""
         if self.peek.kind not in self._texts:
             raise self._error(expected)
-        return self._take()
+        return self._advance()
 
     def character(self, expected: str) -> None:
         """Pass over a character. Raises: JaasError if it is not there."""
         if self.peek.kind != expected:
             raise self._error(f"'{expected}'")
-        self._take()
+        self._advance()
 
-    def _take(self) -> str:
+    def _advance(self) -> str:
         text = self.peek.text
         if self.peek.kind != _END:
             self.peek = next(self._tokens)

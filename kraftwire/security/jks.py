@@ -34,12 +34,12 @@ def read_jks(data: bytes, password: str | None) -> list[StoreEntry]:
         if not hmac.compare_digest(wanted, digest):
             raise StoreError(WRONG_PASSWORD, is_password=True)
     try:
-        return _entries(_Reader(body))
+        return _entries(_StoreReader(body))
     except (struct.error, UnicodeDecodeError) as error:
         raise StoreError("the file ends early, or is damaged") from error
 
 
-class _Reader:
+class _StoreReader:
     """Big-endian values, one after the other."""
 
     def __init__(self, data: bytes) -> None:
@@ -61,7 +61,7 @@ class _Reader:
         return self.bytes(self.number(">H")).decode()
 
 
-def _entries(reader: _Reader) -> list[StoreEntry]:
+def _entries(reader: _StoreReader) -> list[StoreEntry]:
     if reader.bytes(4) != JKS_MAGIC or (version := reader.number()) not in _VERSIONS:
         raise StoreError("this is no JKS store of version 1 or 2")
     found = []
@@ -79,7 +79,7 @@ def _entries(reader: _Reader) -> list[StoreEntry]:
     return found
 
 
-def _certificate(reader: _Reader, version: int) -> bytes:
+def _certificate(reader: _StoreReader, version: int) -> bytes:
     if version > 1:
         reader.text()  # the type, X.509
     return reader.bytes(reader.number())

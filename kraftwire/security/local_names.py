@@ -26,7 +26,7 @@ _COMPONENTS_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _LocalNameRule:
     """A rule for names of some components: their form, which of them, and what is replaced."""
 
     components: int
@@ -80,7 +80,7 @@ class LocalNames:
         raise Refused(f"no rule of sasl.kerberos.principal.to.local.rules applies to {principal}")
 
 
-def _parsed(text: str) -> _Rule | None:
+def _parsed(text: str) -> _LocalNameRule | None:
     found = _RULE.match(text)
     if found is None or found.end() != len(text):
         expected = "DEFAULT or RULE:[n:form](pattern)s/pattern/name/g with /L or /U after it"
@@ -97,4 +97,5 @@ def _parsed(text: str) -> _Rule | None:
     if found[6] is not None:
         replacement = Replacement(found[8], compiled(found[7]))
     match = None if found[5] is None else compiled(found[5])
-    return _Rule(components, found[3], match, replacement, found[9] is not None, found[10] or "")
+    is_global, case = found[9] is not None, found[10] or ""
+    return _LocalNameRule(components, found[3], match, replacement, is_global, case)

@@ -24,7 +24,7 @@ class NoRuleError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _MappingRule:
     """A rule; without a replacement it is DEFAULT, which leaves the name as it is."""
 
     replacement: Replacement | None = None
@@ -53,9 +53,10 @@ class PrincipalMapper:
             if match is None or match.end() != len(text):
                 raise UsageError(f"{text!r} is no rule: expected DEFAULT or RULE:pattern/name/[LU]")
             if match[1] is not None:
-                self._rules.append(_Rule())
+                self._rules.append(_MappingRule())
             elif match[2] is not None:
-                self._rules.append(_Rule(Replacement(match[3], compiled(match[2])), match[4]))
+                replacement = Replacement(match[3], compiled(match[2]))
+                self._rules.append(_MappingRule(replacement, match[4]))
 
     def name(self, distinguished_name: str) -> str:
         """Return the principal's name for the name in a certificate. Raises: NoRuleError."""

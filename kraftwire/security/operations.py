@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kraftwire import messages
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.pieces import Divided, Pieces
+from kraftwire.protocol.config_resources import GROUP_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
@@ -25,7 +26,6 @@ from kraftwire.wire.message import Message
 
 # DescribeCluster's type of endpoints that are controllers.
 _CONTROLLERS = 2
-_BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP_CONFIG, _TOPIC_CONFIG = 4, 8, 16, 32, 2
 _OPERATIONS_UNKNOWN = -(1 << 31)
 
 _CODES = {
@@ -65,11 +65,11 @@ TopicName = Callable[[bytes], str | None]
 """The name of the topic with an id, None for an unknown one."""
 
 # What an element asks; None for what nobody is refused. Arguments: element, request, topic names.
-_Asks = Callable[[Any, Any, TopicName], Access | None]
+_AccessOf = Callable[[Any, Any, TopicName], Access | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AccessRule:
     """What a request of one API asks.
 
     `cluster` is an operation on the cluster, for the whole request; if there is `element`, too, it
@@ -79,16 +79,16 @@ class Rule:
     """
 
     cluster: int | None = None
-    element: _Asks | None = None
+    element: _AccessOf | None = None
     elements: Mapping[str, str] = field(default_factory=dict)
     is_element: bool = False
     rest_from: int | None = None
 
 
-def _topic(operation: int) -> _Asks:
+def _topic(operation: int) -> _AccessOf:
     """Elements are topics, by name or by id; an unknown id needs no right."""
 
-    def asks(element: Any, _: Any, topic_name: TopicName) -> Access | None:
+    def access_of(element: Any, _: Any, topic_name: TopicName) -> Access | None:
         if isinstance(element, str):
             name: str | None = element
         else:
@@ -99,21 +99,21 @@ def _topic(operation: int) -> _Asks:
                 name = ""
         return None if name is None else Access(operation, ResourceType.TOPIC, name)
 
-    return asks
+    return access_of
 
 
-def _config(operation: int) -> _Asks:
-    def asks(element: Any, _: Any, __: TopicName) -> Access | None:
+def _config(operation: int) -> _AccessOf:
+    def access_of(element: Any, _: Any, __: TopicName) -> Access | None:
         kind, name = element.resource_type, element.resource_name
-        if kind == _TOPIC_CONFIG:
+        if kind == TOPIC_RESOURCE:
             return Access(operation, ResourceType.TOPIC, name)
-        if kind == _GROUP_CONFIG:
+        if kind == GROUP_RESOURCE:
             return Access(operation, ResourceType.GROUP, name)
-        is_change_of_logger = kind == _BROKER_LOGGER and operation == Operation.ALTER_CONFIGS
+        is_change_of_logger = kind == LOGGER_RESOURCE and operation == Operation.ALTER_CONFIGS
         wanted = Operation.CLUSTER_ACTION if is_change_of_logger else operation
         return Access(wanted, *CLUSTER)
 
-    return asks
+    return access_of
 
 
 def _coordinator(element: Any, request: Any, _: TopicName) -> Access | None:
@@ -141,14 +141,14 @@ def _token_owner(_: Any, request: Any, __: TopicName) -> Access | None:
 _PARTITIONS = {"topics.partitions": "topics.partitions"}
 _CONFIG_RESOURCES = {"resources": "responses"}
 _FETCHED = {"topics.partitions": "responses.partitions"}
-_REPLICA = Rule(Operation.CLUSTER_ACTION)
-_FETCHING_REPLICA = Rule(Operation.CLUSTER_ACTION, elements=_FETCHED)
-_CONSUMER = Rule(element=_topic(Operation.READ), elements=_FETCHED)
-_CONTROLLERS_DESCRIBED = Rule(Operation.ALTER)
-_UNLISTED = Rule(Operation.ALTER)
-_FREE = Rule()
+_REPLICA = AccessRule(Operation.CLUSTER_ACTION)
+_FETCHING_REPLICA = AccessRule(Operation.CLUSTER_ACTION, elements=_FETCHED)
+_CONSUMER = AccessRule(element=_topic(Operation.READ), elements=_FETCHED)
+_CONTROLLERS_DESCRIBED = AccessRule(Operation.ALTER)
+_UNLISTED = AccessRule(Operation.ALTER)
+_FREE = AccessRule()
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, AccessRule] = {
     **dict.fromkeys(("ApiVersions", "SaslHandshake", "SaslAuthenticate"), _FREE),
     # Which groups there are, and which brokers, is filtered, not refused.
     **dict.fromkeys(("DescribeCluster", "ListGroups"), _FREE),
@@ -166,64 +166,64 @@ RULES: Mapping[str, Rule] = {
             *("AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures"),
             *("UnregisterBroker", "UnregisterController"),
         ),
-        Rule(Operation.ALTER),
+        AccessRule(Operation.ALTER),
     ),
-    "ElectLeaders": Rule(
+    "ElectLeaders": AccessRule(
         Operation.ALTER,
         elements={"topic_partitions.partitions": "replica_election_results.partition_result"},
     ),
-    "AlterPartitionReassignments": Rule(
+    "AlterPartitionReassignments": AccessRule(
         Operation.ALTER, elements={"topics.partitions": "responses.partitions"}
     ),
-    "CreateAcls": Rule(Operation.ALTER, elements={"creations": "results"}),
-    "DeleteAcls": Rule(Operation.ALTER, elements={"filters": "filter_results"}),
-    "CreateDelegationToken": Rule(element=_token_owner, is_element=True),
+    "CreateAcls": AccessRule(Operation.ALTER, elements={"creations": "results"}),
+    "DeleteAcls": AccessRule(Operation.ALTER, elements={"filters": "filter_results"}),
+    "CreateDelegationToken": AccessRule(element=_token_owner, is_element=True),
     **dict.fromkeys(("RenewDelegationToken", "ExpireDelegationToken"), _FREE),
-    "AlterUserScramCredentials": Rule(
+    "AlterUserScramCredentials": AccessRule(
         Operation.ALTER, elements={"deletions": "results", "upsertions": "results"}
     ),
-    "AlterClientQuotas": Rule(
+    "AlterClientQuotas": AccessRule(
         Operation.ALTER_CONFIGS, elements={"entries.entity": "entries.entity"}
     ),
     **dict.fromkeys(
         ("DescribeQuorum", "ListPartitionReassignments", "DescribeAcls", "DescribeLogDirs"),
-        Rule(Operation.DESCRIBE),
+        AccessRule(Operation.DESCRIBE),
     ),
-    "ListConfigResources": Rule(Operation.DESCRIBE_CONFIGS),
-    "CreateTopics": Rule(Operation.CREATE, _topic(Operation.CREATE), {"topics": "topics"}),
-    "DeleteTopics": Rule(
+    "ListConfigResources": AccessRule(Operation.DESCRIBE_CONFIGS),
+    "CreateTopics": AccessRule(Operation.CREATE, _topic(Operation.CREATE), {"topics": "topics"}),
+    "DeleteTopics": AccessRule(
         Operation.DELETE,
         _topic(Operation.DELETE),
         {"topics": "responses", "topic_names": "responses"},
     ),
-    "CreatePartitions": Rule(element=_topic(Operation.ALTER), elements={"topics": "results"}),
+    "CreatePartitions": AccessRule(element=_topic(Operation.ALTER), elements={"topics": "results"}),
     **dict.fromkeys(
         ("AlterConfigs", "IncrementalAlterConfigs"),
-        Rule(element=_config(Operation.ALTER_CONFIGS), elements=_CONFIG_RESOURCES),
+        AccessRule(element=_config(Operation.ALTER_CONFIGS), elements=_CONFIG_RESOURCES),
     ),
-    "DescribeConfigs": Rule(
+    "DescribeConfigs": AccessRule(
         element=_config(Operation.DESCRIBE_CONFIGS), elements={"resources": "results"}
     ),
-    "Produce": Rule(
+    "Produce": AccessRule(
         element=_topic(Operation.WRITE),
         elements={"topic_data.partition_data": "responses.partition_responses"},
     ),
-    "InitProducerId": Rule(element=_producer_id, is_element=True),
-    "FindCoordinator": Rule(
+    "InitProducerId": AccessRule(element=_producer_id, is_element=True),
+    "FindCoordinator": AccessRule(
         element=_coordinator, elements={"coordinator_keys": "coordinators"}, is_element=True
     ),
-    "ListOffsets": Rule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
-    "OffsetForLeaderEpoch": Rule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
-    "Metadata": Rule(
+    "ListOffsets": AccessRule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
+    "OffsetForLeaderEpoch": AccessRule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
+    "Metadata": AccessRule(
         element=_topic(Operation.DESCRIBE), elements={"topics": "topics"}, rest_from=1
     ),
-    "DescribeTopicPartitions": Rule(
+    "DescribeTopicPartitions": AccessRule(
         element=_topic(Operation.DESCRIBE), elements={"topics": "topics"}
     ),
 }
 
 
-def rule_of(message: Message, *, is_controller_only: bool) -> Rule:
+def rule_of(message: Message, *, is_controller_only: bool) -> AccessRule:
     """Return what a request asks on a listener; `is_controller_only` if it serves no clients."""
     name = messages.API_NAMES[message.API_KEY]
     if isinstance(message, FetchRequest):
@@ -248,7 +248,7 @@ class Verdict:
     permitted: Message | None
     refused: Message | None = None
 
-    def joined(self, answer: Message) -> Message:
+    def joined_response(self, answer: Message) -> Message:
         """Add the refused elements to the answer to what was permitted."""
         if self.refused is None:
             return answer
@@ -259,8 +259,8 @@ class Verdict:
 
 
 @Divided
-def judge(
-    message: Message, version: int, rule: Rule, allows: Allows, topic_name: TopicName
+def judge_request(
+    message: Message, version: int, rule: AccessRule, allows: Allows, topic_name: TopicName
 ) -> Pieces[Verdict]:
     """Check what a request asks for, and divide it into a permitted and a refused part."""
     if rule.cluster is not None:
@@ -281,7 +281,7 @@ def judge(
 
 
 def _judged_by_element(
-    message: Message, version: int, rule: Rule, allows: Allows, topic_name: TopicName
+    message: Message, version: int, rule: AccessRule, allows: Allows, topic_name: TopicName
 ) -> Pieces[Verdict]:
     assert rule.element is not None
     errors: dict[int, Error] = {}
@@ -304,11 +304,11 @@ def _judged_by_element(
     return Verdict(permitted if is_wanted else None, refused)
 
 
-def _arrays(rule: Rule) -> list[str]:
+def _arrays(rule: AccessRule) -> list[str]:
     return [path.partition(".")[0] for path in rule.elements]
 
 
-def _all_refused(message: Message, version: int, rule: Rule, access: Access) -> Verdict:
+def _all_refused(message: Message, version: int, rule: AccessRule, access: Access) -> Verdict:
     error = _error(access)
     return Verdict(None, refusal(message, version, lambda _: error, rule.elements, error))
 
@@ -318,7 +318,7 @@ def _error(access: Access) -> Error:
 
 
 @Divided
-def conceal(
+def conceal_response(
     response: Any, allows: Allows, operations_of: Callable[[int, str], int]
 ) -> Pieces[None]:
     """Reduce an answer to what its reader may see: topics, groups, and authorized operations.

@@ -69,12 +69,12 @@ class ReloadedTls:
         self._seen = seen
         found = self._make(settings)
         if found.certificate != self.tls.certificate:
-            self._check(found, settings, now)
+            self._check_replacement(found, settings, now)
         self.tls, self._settings = found, settings
         changed = [path for path in _paths(settings.properties) if path] + sorted(own)
         return f"read again: {', '.join(changed)}"
 
-    def lapse(self, now: datetime) -> str | None:
+    def validity_problem(self, now: datetime) -> str | None:
         """Return why peers refuse the certificate in use, if it is not valid now."""
         facts = _facts(self.tls)
         if facts is None or facts.starts <= now <= facts.ends:
@@ -85,7 +85,9 @@ class ReloadedTls:
         text = f"the certificate of {facts.subject} {state} {when:%Y-%m-%d %H:%M:%S} UTC"
         return f"{text}: peers refuse it; replace it, see {place}"
 
-    def _check(self, found: TlsContext, settings: SecuritySettings, now: datetime) -> None:
+    def _check_replacement(
+        self, found: TlsContext, settings: SecuritySettings, now: datetime
+    ) -> None:
         """Check that a new certificate may take the place of the old one. Raises: UsageError."""
         properties = settings.properties
         old, new = _facts(self.tls), _facts(found)
@@ -95,11 +97,11 @@ class ReloadedTls:
         if not new.starts <= now <= new.ends:
             problem = f"the new certificate of {new.subject} is not valid now"
             raise properties.error(_STORES[0], problem)
-        if new.subject != old.subject and not _allows(properties, "ssl.allow.dn.changes"):
+        if new.subject != old.subject and not _is_true(properties, "ssl.allow.dn.changes"):
             problem = f"the new certificate is of {new.subject}, the old one of {old.subject}"
             raise properties.error(_STORES[0], f"{problem}: ssl.allow.dn.changes is not true")
         missing = sorted(set(old.names) - set(new.names))
-        if missing and not _allows(properties, "ssl.allow.san.changes"):
+        if missing and not _is_true(properties, "ssl.allow.san.changes"):
             problem = f"the new certificate is no longer for {', '.join(missing)}"
             raise properties.error(_STORES[0], f"{problem}: ssl.allow.san.changes is not true")
 
@@ -115,7 +117,7 @@ def _facts(tls: TlsContext) -> CertificateFacts | None:
     return certificate_facts(tls.certificate) if tls.certificate is not None else None
 
 
-def _allows(properties: Properties, key: str) -> bool:
+def _is_true(properties: Properties, key: str) -> bool:
     return (properties.get(key) or "false").lower() == "true"
 
 

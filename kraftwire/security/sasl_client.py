@@ -4,8 +4,8 @@ Rules SEC-S1 to SEC-S13. Order of a login, as of Kafka's `SaslClientAuthenticato
 version 0, SaslHandshake, then the mechanism's tokens in SaslAuthenticate, or bare where the server
 is so old that it has none. A payload is a frame without its length.
 
-The owner of the connection verifies TLS first (a password must not be sent before), passes each
-answer to `next`, and runs `next` in a thread if it has an event loop: SCRAM costs milliseconds.
+The owner of the connection verifies TLS first (a password must not be sent before) and passes each
+answer to `next_request`, in a thread if it has an event loop: SCRAM costs milliseconds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ _HANDSHAKE = SaslHandshakeRequest.API_KEY
 _AUTHENTICATE = SaslAuthenticateRequest.API_KEY
 # Kafka's clients keep the last ids of all for logins, so that an answer tells what it belongs to.
 _FIRST_ID = 2147483640
-_ID_SIZE = 4
 # A session is renewed at a random part of its lifetime between these two.
 _RENEWAL_EARLIEST = 0.85
 _RENEWAL_LATEST = 0.95
@@ -84,8 +83,8 @@ def mechanism_client(mechanism: str, credentials: Credentials, nonce: str) -> Me
 class SaslClient:
     """One login, or one renewal of a session, on one connection.
 
-    Order: `next()` returns the first request, `next(answer)` each further one; None means that the
-    login succeeded, and that `lifetime_ms` is known (0 for a session without end).
+    Order: `next_request()` returns the first request, `next_request(answer)` each further one; None
+    means that the login succeeded, and that `lifetime_ms` is known (0 for a session without end).
     `nonce`: printable ASCII without commas, new for each login. `versions` is what another login
     on the same connection learned; with it ApiVersions is not asked again, as in a renewal.
     """
@@ -116,8 +115,8 @@ class SaslClient:
         names = {_HANDSHAKE: "SaslHandshake", ApiVersionsRequest.API_KEY: "ApiVersions"}
         return names.get(self._sent[1] or 0, "SaslAuthenticate")
 
-    def next(self, answer: bytes | None = None) -> bytes | None:
-        """Take the answer to the last request, return the next request; None after the last.
+    def next_request(self, answer: bytes | None = None) -> bytes | None:
+        """Process the answer to the last request, return the next request; None after the last.
 
         Raises: SaslError if the login failed, after which this object cannot be used again;
         WireError if the answer is not one of Kafka's.
@@ -135,11 +134,6 @@ class SaslClient:
         if isinstance(message, SaslHandshakeResponse):
             return self._after_handshake(message)
         return self._after_authenticate(cast("SaslAuthenticateResponse", message))
-
-    def owns(self, answer: bytes) -> bool:
-        """Whether an answer is that to a request of this login: others may come in a renewal."""
-        correlation_id, api_key, _ = self._sent
-        return api_key is None or answer[:_ID_SIZE] == correlation_id.to_bytes(_ID_SIZE)
 
     def renew_after_ms(self, share: float) -> int | None:
         """Return how long after the login to log in again, None if the session has no end.

@@ -1,9 +1,9 @@
 """A listener's side of a login, without its connection: payloads in, answers out.
 
 Rules SEC-S1 to SEC-S12. Source: `SaslServerAuthenticator`, `KafkaChannel`. The owner of the
-connection passes on each payload for which `takes` is True, does what the `Step` says, and serves
-all others as those of `principal` unless `is_expired`. Clocks are arguments: `now_ms` never goes
-back, `epoch_ms` is the time of day, in which credentials end.
+connection passes on each payload for which `is_of_login` is True, does what the `LoginStep` says,
+and serves all others as those of `principal` unless `is_expired`. Clocks are arguments: `now_ms`
+never goes back, `epoch_ms` is the time of day, in which credentials end.
 
 PBKDF2 is not needed on this side: a step costs microseconds.
 """
@@ -80,7 +80,7 @@ class LoginSettings:
     receive_max_bytes: int = 524288
 
 
-class End(Enum):
+class LoginEnd(Enum):
     """What becomes of the connection after a step."""
 
     OPEN = "open"
@@ -91,7 +91,7 @@ class End(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoginStep:
     """What to do after a payload: the reply to send, if any, and how to go on.
 
     `problem` is for the node's log; it contains no secret, but may contain a name as a peer wrote
@@ -99,7 +99,7 @@ class Step:
     """
 
     reply: bytes | None = None
-    end: End = End.OPEN
+    end: LoginEnd = LoginEnd.OPEN
     problem: str = ""
     has_logged_in: bool = False
 
@@ -129,7 +129,7 @@ class SaslServer:
     def _is_in_progress(self) -> bool:
         return self._server is not None or bool(self._other_mechanism)
 
-    def takes(self, payload: bytes) -> bool:
+    def is_of_login(self, payload: bytes) -> bool:
         """Whether a payload is part of a login, or has to be treated as one."""
         if not self.is_ready:
             return True
@@ -139,11 +139,11 @@ class SaslServer:
         """Whether the session has ended, so that no request is served (SEC-S12)."""
         return self._end_ms is not None and now_ms >= self._end_ms
 
-    def receive(self, payload: bytes, *, now_ms: int, epoch_ms: int) -> Step:
-        """Take a payload that is part of a login, and say what to do."""
+    def receive(self, payload: bytes, *, now_ms: int, epoch_ms: int) -> LoginStep:
+        """Process a payload of a login; returns the reply, and what becomes of the connection."""
         if self._other_mechanism:
             text = f"mechanism {self._other_mechanism} for a renewal of {self.mechanism}"
-            return Step(end=End.DELAYED, problem=text)
+            return LoginStep(end=LoginEnd.DELAYED, problem=text)
         if self._server is not None and self._is_bare:
             return self._bare_token(payload, self._server, (now_ms, epoch_ms))
         try:
@@ -151,7 +151,7 @@ class SaslServer:
                 return self._versions(payload)
             header, body, _ = decode_request(payload)
         except WireError as error:
-            return Step(end=End.CLOSED, problem=f"no request of a login: {error}")
+            return LoginStep(end=LoginEnd.CLOSED, problem=f"no request of a login: {error}")
         if self._server is not None:
             if isinstance(body, SaslAuthenticateRequest):
                 return self._token(header, body.auth_bytes, self._server, (now_ms, epoch_ms))
@@ -160,56 +160,56 @@ class SaslServer:
             return self._handshake(header, body.mechanism, now_ms)
         if isinstance(body, SaslAuthenticateRequest) and self.principal is not None:
             if self.is_expired(now_ms):
-                return Step(end=End.CLOSED, problem="the session has ended")
+                return LoginStep(end=LoginEnd.CLOSED, problem="the session has ended")
             late = SaslAuthenticateResponse(
                 error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE
             )
-            return Step(_encoded(header, late))
-        return Step(end=End.CLOSED, problem=f"{body.NAME} before a login")
+            return LoginStep(_encoded(header, late))
+        return LoginStep(end=LoginEnd.CLOSED, problem=f"{body.NAME} before a login")
 
-    def _versions(self, payload: bytes) -> Step:
+    def _versions(self, payload: bytes) -> LoginStep:
         """Answer ApiVersions before the login (SEC-S2)."""
         header, position = decode_request_header(payload)
         version = header.request_api_version
         if self._is_asked:
-            return Step(end=End.CLOSED, problem="a second ApiVersions before a login")
+            return LoginStep(end=LoginEnd.CLOSED, problem="a second ApiVersions before a login")
         known = Versions(0, API_VERSIONS_MAX)
         if version not in known:
             own = ApiVersion(
                 api_key=ApiKey.API_VERSIONS, min_version=known.low, max_version=known.high
             )
             unknown = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
-            return Step(_encoded(header, unknown, 0))
+            return LoginStep(_encoded(header, unknown, 0))
         body, _ = ApiVersionsRequest.decode(payload, version, position)
         if version >= WITH_SOFTWARE:
             software = software_name(body)
             if software is None:
                 refused = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-                return Step(_encoded(header, refused))
+                return LoginStep(_encoded(header, refused))
             self.software = software
         self._is_asked = True
-        return Step(_encoded(header, self._settings.versions(version)))
+        return LoginStep(_encoded(header, self._settings.versions(version)))
 
-    def _handshake(self, header: RequestHeader, mechanism: str, now_ms: int) -> Step:
+    def _handshake(self, header: RequestHeader, mechanism: str, now_ms: int) -> LoginStep:
         """Begin a login, or the renewal of a session (SEC-S3, SEC-S10, SEC-S11)."""
         enabled = sorted(self._settings.mechanisms)
         if self.principal is not None:
             if self._end_ms is None or not self._may_renew(now_ms):
                 illegal = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
-                return Step(_encoded(header, illegal))
+                return LoginStep(_encoded(header, illegal))
             self._renewed_ms = now_ms
         if mechanism not in self._settings.mechanisms:
             code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             refused = SaslHandshakeResponse(error_code=code, mechanisms=enabled)
             problem = f"mechanism {mechanism!r} is not enabled"
-            return Step(_encoded(header, refused), End.DELAYED, problem)
+            return LoginStep(_encoded(header, refused), LoginEnd.DELAYED, problem)
         if self.principal is not None and mechanism != self.mechanism:
             self._other_mechanism = mechanism
         else:
             self._server = self._settings.mechanisms[mechanism]()
             self.mechanism = mechanism
             self._is_bare = header.request_api_version == 0
-        return Step(_encoded(header, SaslHandshakeResponse(mechanisms=enabled)))
+        return LoginStep(_encoded(header, SaslHandshakeResponse(mechanisms=enabled)))
 
     def _may_renew(self, now_ms: int) -> bool:
         return self._renewed_ms is None or now_ms - self._renewed_ms >= _RENEWAL_PAUSE_MS
@@ -220,30 +220,33 @@ class SaslServer:
         token: bytes,
         server: MechanismServer,
         times: tuple[int, int],
-    ) -> Step:
+    ) -> LoginStep:
         """Take a token in SaslAuthenticate (SEC-S6, SEC-S8)."""
         try:
             answer = server.answer(token)
             lifetime_ms = self._lifetime(server, *times)
         except NotKnownYet as error:
-            return Step(end=End.DELAYED, problem=f"{self.mechanism}: {error}")
+            return LoginStep(end=LoginEnd.DELAYED, problem=f"{self.mechanism}: {error}")
         except Refused as refused:
             text = str(refused) if refused.is_public else self._generic_text()
             response = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text
             )
-            return Step(_encoded(header, response), End.DELAYED, self._problem(server, refused))
+            problem = self._problem(server, refused)
+            return LoginStep(_encoded(header, response), LoginEnd.DELAYED, problem)
         response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lifetime_ms)
-        return Step(_encoded(header, response), has_logged_in=server.name is not None)
+        return LoginStep(_encoded(header, response), has_logged_in=server.name is not None)
 
-    def _bare_token(self, token: bytes, server: MechanismServer, times: tuple[int, int]) -> Step:
-        """Take a token without a request around it: a failure is just the end (SEC-S4)."""
+    def _bare_token(
+        self, token: bytes, server: MechanismServer, times: tuple[int, int]
+    ) -> LoginStep:
+        """Process a token without a request around it: a failure is just the end (SEC-S4)."""
         try:
             answer = server.answer(token)
             self._lifetime(server, *times)
         except (Refused, NotKnownYet) as refused:
-            return Step(end=End.DELAYED, problem=self._problem(server, refused))
-        return Step(answer, has_logged_in=server.name is not None)
+            return LoginStep(end=LoginEnd.DELAYED, problem=self._problem(server, refused))
+        return LoginStep(answer, has_logged_in=server.name is not None)
 
     def _lifetime(self, server: MechanismServer, now_ms: int, epoch_ms: int) -> int:
         """End a login that has succeeded; returns the lifetime of its session, 0 for none.
@@ -279,12 +282,12 @@ class SaslServer:
         return f"{self.mechanism}: {cause}"
 
 
-def _out_of_turn(header: RequestHeader, body: Message) -> Step:
+def _out_of_turn(header: RequestHeader, body: Message) -> LoginStep:
     """Refuse a request between handshake and success, in its own form (SEC-S5)."""
     error = Error(ErrorCode.ILLEGAL_SASL_STATE, _OUT_OF_TURN)
     response = refusal(body, header.request_api_version, lambda _: error, {}, error)
     reply = _encoded(header, response)
-    return Step(reply, End.DELAYED, f"{body.NAME} within a login")
+    return LoginStep(reply, LoginEnd.DELAYED, f"{body.NAME} within a login")
 
 
 def _encoded(header: RequestHeader, response: Message, version: int | None = None) -> bytes:

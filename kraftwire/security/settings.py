@@ -28,7 +28,7 @@ _CLIENT_KEYS = {_MECHANISM, "sasl.oauthbearer.header.urlencode"}
 _GSSAPI = "GSSAPI"
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 # What a login shows as it is: to the node, and without TLS to whoever is on the way.
-_TOLD = {"PLAIN": "password", "OAUTHBEARER": "token"}
+_SENT_IN_CLEAR = {"PLAIN": "password", "OAUTHBEARER": "token"}
 OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")
 
@@ -104,10 +104,10 @@ def client_settings(properties: Properties, *, to_controllers: bool = True) -> S
     """
     _check_classes(properties)
     if properties.has(_PROTOCOL):
-        protocol = _protocol(properties, _PROTOCOL)
+        protocol = _read_protocol(properties, _PROTOCOL)
         if protocol in (SASL_PLAINTEXT, SASL_SSL):
             _check_foreign_login(properties)
-        return _settings(properties, protocol, _MECHANISM, _without_effect(properties))
+        return _security_settings(properties, protocol, _MECHANISM, _without_effect(properties))
     if properties.has("process.roles"):
         return _node_settings(properties, to_controllers=to_controllers)
     for key in properties.names():
@@ -120,14 +120,14 @@ def client_settings(properties: Properties, *, to_controllers: bool = True) -> S
     return SecuritySettings(PLAINTEXT, properties)
 
 
-def _settings(
+def _security_settings(
     properties: Properties, protocol: str, mechanism_key: str, warnings: tuple[str, ...]
 ) -> SecuritySettings:
     mechanism = None
     if protocol in (SASL_PLAINTEXT, SASL_SSL):
         mechanism = properties.get(mechanism_key) or _GSSAPI
-        if mechanism in _TOLD and protocol == SASL_PLAINTEXT:
-            place, what = properties.place(mechanism_key), _TOLD[mechanism]
+        if mechanism in _SENT_IN_CLEAR and protocol == SASL_PLAINTEXT:
+            place, what = properties.place(mechanism_key), _SENT_IN_CLEAR[mechanism]
             warnings += (f"{place}: {mechanism} over {SASL_PLAINTEXT} sends the {what} in clear",)
         if mechanism == "OAUTHBEARER" and _is_in_clear(properties.get(_TOKEN_URL) or ""):
             place = properties.place(_TOKEN_URL)
@@ -164,36 +164,36 @@ def _node_settings(properties: Properties, *, to_controllers: bool) -> SecurityS
     if listener is None:
         protocol = PLAINTEXT
         if not to_controllers and properties.has("security.inter.broker.protocol"):
-            protocol = _protocol(properties, "security.inter.broker.protocol")
+            protocol = _read_protocol(properties, "security.inter.broker.protocol")
         view = properties
     else:
-        protocol = _mapped(properties, listener)
+        protocol = _listener_protocol(properties, listener)
         view = properties.of_listener(listener)
     if protocol == PLAINTEXT:
         return SecuritySettings(PLAINTEXT, properties)
     note = f"{properties.path}: {_PROTOCOL} is not set: using {protocol}"
     note += f" of the listener {listener}" if listener else " of the inter-broker protocol"
-    return _settings(view, protocol, mechanism_key, (note,))
+    return _security_settings(view, protocol, mechanism_key, (note,))
 
 
-def _mapped(properties: Properties, listener: str) -> str:
+def _listener_protocol(properties: Properties, listener: str) -> str:
     """Return the protocol of a listener (SEC-T1)."""
     key = "listener.security.protocol.map"
     for part in properties.listed(key):
         name, _, protocol = part.partition(":")
         if name.strip().upper() == listener.upper():
-            return _known(properties, key, protocol.strip())
+            return _check_protocol(properties, key, protocol.strip())
     name = listener.upper()
     return name if name in PROTOCOLS else PLAINTEXT
 
 
-def _protocol(properties: Properties, key: str) -> str:
-    return _known(properties, key, properties.get(key) or "")
+def _read_protocol(properties: Properties, key: str) -> str:
+    return _check_protocol(properties, key, properties.get(key) or "")
 
 
-def _known(properties: Properties, key: str, protocol: str) -> str:
+def _check_protocol(properties: Properties, key: str, protocol: str) -> str:
     if protocol.upper() not in PROTOCOLS:
-        raise properties.error(key, f"expected {_listed(PROTOCOLS)}, found {protocol!r}")
+        raise properties.error(key, f"expected {_alternatives(PROTOCOLS)}, found {protocol!r}")
     return protocol.upper()
 
 
@@ -229,6 +229,6 @@ def _without_effect(properties: Properties) -> tuple[str, ...]:
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _alternatives(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}"

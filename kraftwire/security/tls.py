@@ -84,16 +84,16 @@ def client_tls(settings: SecuritySettings) -> TlsContext:
     context.checks_host = _checks_host(properties)
     # Java trusts what is in the store, an intermediate or a node's own certificate included.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    suites = _restrict(context, properties)
+    suites = _restrict_protocols(context, properties)
     roots = read_roots(properties)
     if roots is None:
         context.is_public = True
         context.load_default_certs()
     else:
-        _trust(context, properties, roots)
+        _load_roots(context, properties, roots)
     key = read_key(properties)
     if key is not None:
-        _show(context, key)
+        _load_key(context, key)
     shown, warnings = (key.chain[0], key.warnings) if key is not None else (None, ())
     return TlsContext(context, key is not None, roots is not None, suites, warnings, shown)
 
@@ -120,11 +120,11 @@ def server_tls(settings: SecuritySettings) -> TlsContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    suites = _restrict(context, properties)
+    suites = _restrict_protocols(context, properties)
     key = read_key(properties)
     if key is None:
         raise properties.error("ssl.keystore.location", "missing, and a TLS listener needs a key")
-    _show(context, key)
+    _load_key(context, key)
     wanted = (properties.get(_CLIENT_AUTH) or "none").lower()
     if wanted not in _CLIENT_AUTHS:
         known = ", ".join(_CLIENT_AUTHS)
@@ -143,7 +143,7 @@ def server_tls(settings: SecuritySettings) -> TlsContext:
             text = f"{place}: not set, so clients of every authority of this system are accepted"
             warnings += (text,)
         else:
-            _trust(context, properties, roots)
+            _load_roots(context, properties, roots)
     return TlsContext(context, True, roots is not None, suites, warnings, key.chain[0])
 
 
@@ -174,10 +174,10 @@ def openssl_cipher(name: str) -> str | None:
         rest = "CHACHA20_POLY1305"
     parts = [] if exchange == "RSA" else [exchange]
     known = "-".join([*parts, rest]).replace("_", "-")
-    return known if known in _available() else None
+    return known if known in _available_ciphers() else None
 
 
-def _available() -> frozenset[str]:
+def _available_ciphers() -> frozenset[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_ciphers("ALL:@SECLEVEL=0")
     return frozenset(each["name"] for each in context.get_ciphers())
@@ -192,7 +192,7 @@ def _checks_host(properties: Properties) -> bool:
     return True
 
 
-def _restrict(context: ssl.SSLContext, properties: Properties) -> frozenset[str] | None:
+def _restrict_protocols(context: ssl.SSLContext, properties: Properties) -> frozenset[str] | None:
     """Set the versions of TLS and the cipher suites; returns the suites."""
     versions = properties.listed(_ENABLED) or list(_DEFAULT_VERSIONS)
     for name in versions:
@@ -206,7 +206,7 @@ def _restrict(context: ssl.SSLContext, properties: Properties) -> frozenset[str]
     if not names:
         _set_versions(context, versions)
         return None
-    suites = [_suite(properties, name) for name in names]
+    suites = [_openssl_suite(properties, name) for name in names]
     older = [each for each in suites if each not in _SUITES_13]
     if older:
         context.set_ciphers(":".join(older))
@@ -219,7 +219,7 @@ def _restrict(context: ssl.SSLContext, properties: Properties) -> frozenset[str]
     return frozenset(suites)
 
 
-def _suite(properties: Properties, name: str) -> str:
+def _openssl_suite(properties: Properties, name: str) -> str:
     found = openssl_cipher(name)
     if found is None:
         known = "expected IANA's names, such as TLS_AES_256_GCM_SHA384"
@@ -243,17 +243,17 @@ def _set_versions(context: ssl.SSLContext, names: list[str]) -> None:
             context.options |= _OFF[name]
 
 
-def _trust(context: ssl.SSLContext, properties: Properties, roots: tuple[bytes, ...]) -> None:
+def _load_roots(context: ssl.SSLContext, properties: Properties, roots: tuple[bytes, ...]) -> None:
     try:
         context.load_verify_locations(cadata=b"".join(roots))
     except ssl.SSLError as error:
         key = "ssl.truststore.certificates"
         key = key if properties.get(key) is not None else "ssl.truststore.location"
-        problem = f"a certificate cannot be read: {_reason(error)}"
+        problem = f"a certificate cannot be read: {_openssl_reason(error)}"
         raise properties.error(key, problem) from error
 
 
-def _show(context: ssl.SSLContext, entry: KeyEntry) -> None:
+def _load_key(context: ssl.SSLContext, entry: KeyEntry) -> None:
     """Give a context a key and its chain. Raises: UsageError if they do not belong together."""
     text = pem_block(KEY, entry.key)
     text += "".join(pem_block("CERTIFICATE", each) for each in entry.chain)
@@ -264,7 +264,7 @@ def _show(context: ssl.SSLContext, entry: KeyEntry) -> None:
         if error.reason in _MISMATCHES:
             problem = "the private key does not belong to the certificate"
         else:
-            problem = f"key or certificate cannot be used: {_reason(error)}"
+            problem = f"key or certificate cannot be used: {_openssl_reason(error)}"
         raise UsageError(f"{entry.place}: {problem}") from error
 
 
@@ -288,6 +288,6 @@ def _private_file(content: bytes) -> Iterator[str]:
         os.unlink(path)
 
 
-def _reason(error: ssl.SSLError) -> str:
+def _openssl_reason(error: ssl.SSLError) -> str:
     text = error.reason or re.sub(r" *\(_ssl\.c:\d+\)$", "", str(error))
     return text.replace("_", " ").lower()

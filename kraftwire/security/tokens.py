@@ -30,7 +30,7 @@ class TokenSettings:
     check_interval_ms: int
 
 
-class Tokens:
+class DelegationTokens:
     """Finds tokens by their HMAC, of which each is worked out once."""
 
     def __init__(self, settings: TokenSettings) -> None:

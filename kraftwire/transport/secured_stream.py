@@ -191,8 +191,8 @@ class SecuredStream:
         self, login: Login, machine: SaslClient, answer: bytes | None
     ) -> bytes | None:
         if login.is_slow:
-            return await trio.to_thread.run_sync(machine.next, answer)
-        return machine.next(answer)
+            return await trio.to_thread.run_sync(machine.next_request, answer)
+        return machine.next_request(answer)
 
     async def _answer(self, machine: SaslClient) -> bytes:
         """Read one frame; what follows it stays for `receive_some`."""

@@ -101,10 +101,10 @@ def _ours(acls: list[Row], topic: str, operation: int) -> float:
     """CPU seconds of one decision."""
     index = _index(acls)
     authorizer = Authorizer(frozenset(), lambda: index)
-    authorizer.decide(USER, HOST, operation, (Kind.TOPIC, topic))
+    authorizer.authorize(USER, HOST, operation, (Kind.TOPIC, topic))
     begin = time.process_time()
     for _ in range(ROUNDS):
-        authorizer.decide(USER, HOST, operation, (Kind.TOPIC, topic))
+        authorizer.authorize(USER, HOST, operation, (Kind.TOPIC, topic))
     return (time.process_time() - begin) / ROUNDS
 
 
@@ -115,7 +115,7 @@ def _after_removals(acls: list[Row]) -> float:
     begin = time.process_time()
     for number in range(ROUNDS):
         index.remove(number.to_bytes(16))
-        authorizer.decide(USER, HOST, Operation.READ, (Kind.TOPIC, "topic-7-ccccccc"))
+        authorizer.authorize(USER, HOST, Operation.READ, (Kind.TOPIC, "topic-7-ccccccc"))
     return (time.process_time() - begin) / ROUNDS
 
 

@@ -136,9 +136,9 @@ class _Controller:
         while True:
             with self._connected("LOGIN") as connection:
                 login = SaslClient(SCRAM_SHA_256, who, secrets.token_urlsafe(24))
-                payload = login.next()
+                payload = login.next_request()
                 while payload is not None:
-                    payload = login.next(_exchange(connection, frame(payload)))
+                    payload = login.next_request(_exchange(connection, frame(payload)))
             yield
 
     @contextmanager

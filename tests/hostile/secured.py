@@ -76,10 +76,10 @@ async def enter(stream: trio.SocketStream) -> trio.SSLStream[trio.SocketStream]:
 async def log_in(stream: Any, password: str = "secret") -> None:
     """Log in by the right password."""
     login = SaslClient(PLAIN, PasswordCredentials("alice", password), "n")
-    request = login.next()
+    request = login.next_request()
     while request is not None:
         await stream.send_all(frame(request))
-        request = login.next(await read_frame(stream))
+        request = login.next_request(await read_frame(stream))
 
 
 async def read_frame(stream: Any) -> bytes:

@@ -22,7 +22,7 @@ from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredent
 from kraftwire.security.mapping import PrincipalMapper
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.sasl_server import End, SaslServer
+from kraftwire.security.sasl_server import LoginEnd, SaslServer
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
 from kraftwire.transport.paced_stream import PacedStream, Readiness
@@ -303,15 +303,15 @@ def test_a_login_that_was_heard_is_of_no_use() -> None:
     login = SaslClient(SCRAM_SHA_256, PasswordCredentials("alice", "secret"), "client")
     heard: list[bytes] = []
     listener = SaslServer(settings("first"))
-    request = login.next()
+    request = login.next_request()
     while request is not None:
         heard.append(request)
         step = listener.receive(request, now_ms=0, epoch_ms=0)
-        request = login.next(step.reply)
+        request = login.next_request(step.reply)
     assert listener.principal is not None
     for nonce, is_same in (("first", True), ("second", False)):
         listener = SaslServer(settings(nonce))
         for payload in heard:
             step = listener.receive(payload, now_ms=0, epoch_ms=0)
         assert (listener.principal is not None) is is_same
-        assert (step.end is End.OPEN) is is_same
+        assert (step.end is LoginEnd.OPEN) is is_same

@@ -28,7 +28,7 @@ from kraftwire.security.errors import SaslError
 from kraftwire.security.oauth import OAuthServer, UnsecuredValidator
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.sasl_server import End, LoginSettings, SaslServer
+from kraftwire.security.sasl_server import LoginEnd, LoginSettings, SaslServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
 from tests.support.random_messages import SEED_VARIABLE, fresh_seed
@@ -128,12 +128,12 @@ def source() -> random.Random:
 def test_no_bytes_log_in(source: random.Random) -> None:
     """Each payload has an answer or ends the connection, and none makes anybody a principal."""
     listener_settings = settings()
-    ends = dict.fromkeys(End, 0)
+    ends = dict.fromkeys(LoginEnd, 0)
     for _ in range(ROUNDS):
         listener = SaslServer(listener_settings)
         for number, request in enumerate(wrong_login(source)):
             payload = damaged(request, source)
-            assert listener.takes(payload)
+            assert listener.is_of_login(payload)
             step = listener.receive(payload, now_ms=number, epoch_ms=EPOCH_MS)
             assert (listener.principal, listener.is_ready, step.has_logged_in) == (
                 None,
@@ -143,7 +143,7 @@ def test_no_bytes_log_in(source: random.Random) -> None:
             assert b"secret" not in (step.reply or b"")
             assert "secret" not in step.problem
             ends[step.end] += 1
-            if step.end is not End.OPEN:
+            if step.end is not LoginEnd.OPEN:
                 break
     assert min(ends.values()) > ROUNDS // 20
 
@@ -154,18 +154,18 @@ def test_a_renewal_does_not_change_who_somebody_is(source: random.Random) -> Non
     for _ in range(ROUNDS // 3):
         listener = SaslServer(listener_settings)
         login = SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n")
-        request = login.next()
+        request = login.next_request()
         while request is not None:
             step = listener.receive(request, now_ms=0, epoch_ms=EPOCH_MS)
-            request = login.next(step.reply)
+            request = login.next_request(step.reply)
         before = listener.principal
         assert before is not None
         for number, payload in enumerate(wrong_login(source)[1:]):
-            if not listener.takes(payload):
+            if not listener.is_of_login(payload):
                 continue
             step = listener.receive(damaged(payload, source), now_ms=number, epoch_ms=EPOCH_MS)
             assert listener.principal is before
-            if step.end is not End.OPEN:
+            if step.end is not LoginEnd.OPEN:
                 break
 
 
@@ -194,7 +194,7 @@ def test_a_client_believes_no_server_without_the_credential(source: random.Rando
 
 def talk(listener: SaslServer, login: SaslClient, source: random.Random) -> None:
     """Let a client and a listener talk without end; answers are damaged sometimes."""
-    request = login.next()
+    request = login.next_request()
     while request is not None:
         step = listener.receive(request, now_ms=0, epoch_ms=EPOCH_MS)
-        request = login.next(damaged(step.reply or b"", source))
+        request = login.next_request(damaged(step.reply or b"", source))

@@ -40,7 +40,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.security import scram
 from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.decoys import SALT_RANDOM_BYTES, salt_of
-from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.security.sasl_server import LoginEnd, LoginStep, SaslServer
 from kraftwire.security.scram import ScramClient
 from kraftwire.security.scram_argument import parse_scram_argument
 from kraftwire.wire.message import Message
@@ -152,12 +152,12 @@ def gone(name: str) -> Message:
     return RemoveUserScramCredentialRecord(name=name, mechanism=1)
 
 
-def asked(server: SaslServer, message: Message, version: int) -> Step:
+def asked(server: SaslServer, message: Message, version: int) -> LoginStep:
     """A step of a login."""
     return server.receive(payload_of(message, version), now_ms=0, epoch_ms=0)
 
 
-def begun(node: Node, first: bytes) -> tuple[SaslServer, Step]:
+def begun(node: Node, first: bytes) -> tuple[SaslServer, LoginStep]:
     """A login after the client's first message."""
     server = node.guard.login()
     assert server is not None
@@ -165,7 +165,7 @@ def begun(node: Node, first: bytes) -> tuple[SaslServer, Step]:
     return server, asked(server, SaslAuthenticateRequest(auth_bytes=first), 2)
 
 
-def token_of(step: Step) -> bytes:
+def token_of(step: LoginStep) -> bytes:
     """What a node answered."""
     assert step.reply is not None
     _, answer, _ = decode_response(step.reply, SaslAuthenticateRequest.API_KEY, 2)
@@ -275,7 +275,7 @@ async def test_names_look_alike_to_a_node_without_a_quorum(tmp_path: Path) -> No
     names = (*KNOWN, *UNKNOWN)
     assert all_shown(alone, names) == all_shown(node, names)
 
-    def last(password: str, name: str) -> Step:
+    def last(password: str, name: str) -> LoginStep:
         client = ScramClient(SCRAM_SHA_256, PasswordCredentials(name, password), "c")
         server, step = begun(alone, client.first())
         proof = client.answer(token_of(step)) or b""
@@ -283,7 +283,7 @@ async def test_names_look_alike_to_a_node_without_a_quorum(tmp_path: Path) -> No
 
     assert last("p", "alice").has_logged_in
     assert last("wrong", "alice") == last("wrong", "zelda")
-    assert (last("p", "zelda").reply, last("p", "zelda").end) == (None, End.DELAYED)
+    assert (last("p", "zelda").reply, last("p", "zelda").end) == (None, LoginEnd.DELAYED)
     for batch in node.stub.batches:
         alone.stub.commit(batch)
     assert last("wrong", "alice") == last("wrong", "zelda")

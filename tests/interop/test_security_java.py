@@ -128,7 +128,7 @@ def test_access_control(security: JavaPeer, seed: int) -> None:
             kind, name, host, operation, resource_type, resource = request
             principal = Principal(kind, name)
             place = (resource_type, resource)
-            decision = authorizer.decide(principal, host_text(host), operation, place)
+            decision = authorizer.authorize(principal, host_text(host), operation, place)
             assert decision is not None
             allowed += expected
             # Stricter than Kafka: `*` denies names that begin with it, too.

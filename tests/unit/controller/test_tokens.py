@@ -22,7 +22,7 @@ from kraftwire.messages.expire_delegation_token_request import ExpireDelegationT
 from kraftwire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.principal import Principal
-from kraftwire.security.tokens import Tokens, TokenSettings
+from kraftwire.security.tokens import DelegationTokens, TokenSettings
 from tests.support.controlled_cluster import ControlledCluster
 
 ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol"))
@@ -36,7 +36,8 @@ class TokenCluster(ControlledCluster):
     def __init__(self, level: int = 30) -> None:
         super().__init__(level, has_elr=False)
         self.now_ms = 5000
-        self.tokens: Tokens | None = Tokens(TokenSettings(SECRET, LIFE, EXPIRY, 10))
+        settings = TokenSettings(SECRET, LIFE, EXPIRY, 10)
+        self.tokens: DelegationTokens | None = DelegationTokens(settings)
         self._numbers = count(1)
 
     @property

@@ -20,9 +20,9 @@ from kraftwire.node.logins import guards_of
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.principal import Principal
-from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.security.sasl_server import LoginEnd, LoginStep, SaslServer
 from kraftwire.security.scram import ScramClient
-from kraftwire.security.tokens import Tokens
+from kraftwire.security.tokens import DelegationTokens
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
 from tests.support.node_stub import StubNode
@@ -62,7 +62,7 @@ def test_nobody_is_refused_before_the_users_are_known(tmp_path: Path) -> None:
     config, node = load(str(path)), StubNode()
     guard = guards_of(config, node, {}, None)["CONTROLLER"]
 
-    def answers(user: str) -> tuple[bytes, Step]:
+    def answers(user: str) -> tuple[bytes, LoginStep]:
         server = guard.login()
         assert server is not None
         client = ScramClient(SCRAM_SHA_256, PasswordCredentials(user, "wrong"), "c")
@@ -74,7 +74,7 @@ def test_nobody_is_refused_before_the_users_are_known(tmp_path: Path) -> None:
     first, last = answers("alice")
     assert b",i=4096" in first
     assert "has not read the users" in last.problem
-    assert (last.reply, last.end) == (None, End.DELAYED)
+    assert (last.reply, last.end) == (None, LoginEnd.DELAYED)
     node.commit_records((USER, 0))
     first, last = answers("alice")
     assert b"s=c2FsdA==" in first
@@ -93,7 +93,7 @@ def test_a_token_logs_its_owner_in(tmp_path: Path) -> None:
     guard = guards_of(config, node, {}, None)["CONTROLLER"]
     assert config.security.tokens is not None
     assert "secret'" not in repr(config)
-    hmac = Tokens(config.security.tokens).hmac("an-id")
+    hmac = DelegationTokens(config.security.tokens).hmac("an-id")
 
     def login(password: bytes = hmac) -> SaslServer:
         server = guard.login()
@@ -123,12 +123,12 @@ def test_a_token_logs_its_owner_in(tmp_path: Path) -> None:
     assert login().principal is None
 
 
-def _ask(server: SaslServer, message: Message, version: int) -> Step:
+def _ask(server: SaslServer, message: Message, version: int) -> LoginStep:
     header = RequestHeader(request_api_key=message.API_KEY, request_api_version=version)
     return server.receive(encode_request(header, message), now_ms=0, epoch_ms=0)
 
 
-def _auth_bytes(step: Step) -> bytes:
+def _auth_bytes(step: LoginStep) -> bytes:
     assert step.reply is not None
     _, answer, _ = decode_response(step.reply, SaslAuthenticateRequest.API_KEY, 2)
     assert isinstance(answer, SaslAuthenticateResponse)

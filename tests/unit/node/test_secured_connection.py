@@ -103,9 +103,9 @@ class Peer:
     async def log_in(self, password: str = "secret", **values: Any) -> SaslClient:
         """Log in as alice."""
         login = SaslClient(PLAIN, PasswordCredentials("alice", password), "n", **values)
-        request = login.next()
+        request = login.next_request()
         while request is not None:
-            request = login.next(await self.ask(request))
+            request = login.next_request(await self.ask(request))
         return login
 
 
@@ -294,7 +294,7 @@ class _Stores:
     def __init__(self) -> None:
         self.seen: list[Mapping[str, str]] = []
 
-    def lapse(self, _: datetime) -> str | None:
+    def validity_problem(self, _: datetime) -> str | None:
         """Nothing is wrong with them."""
 
     def refresh(self, _: datetime, changes: Mapping[str, str]) -> str | None:

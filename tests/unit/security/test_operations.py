@@ -27,8 +27,8 @@ from kraftwire.security.operations import (
     RULES,
     Access,
     Verdict,
-    conceal,
-    judge,
+    conceal_response,
+    judge_request,
     rule_of,
 )
 from kraftwire.wire.message import Message
@@ -57,7 +57,7 @@ def verdict(
 ) -> Verdict:
     """What is left of a request whose sender may do only this."""
     rule = rule_of(message, is_controller_only=is_controller_only)
-    return judge(message, version, rule, allowed.__contains__, topic_name)
+    return judge_request(message, version, rule, allowed.__contains__, topic_name)
 
 
 def refused(message: Message, version: int, *allowed: Access, **values: bool) -> Any:
@@ -79,7 +79,7 @@ def test_a_request_without_rights_is_refused(key: int, version: int) -> None:
     message = messages.request_class(key)()
     name = messages.API_NAMES[key]
     rule = rule_of(message, is_controller_only=key in CONTROLLER_VERSIONS)
-    found = judge(message, version, rule, nobody, topic_name)
+    found = judge_request(message, version, rule, nobody, topic_name)
     if rule.cluster is None or rule.element is not None:
         assert found.permitted is message or found.refused is not None
         return
@@ -150,7 +150,7 @@ def test_refusals_join_the_answer() -> None:
     assert isinstance(found.permitted, MetadataRequest)
     assert found.permitted.topics == topics[:1]
     answer = MetadataResponse(topics=[MetadataResponseTopic(name="a")], cluster_id="x")
-    joined = found.joined(answer)
+    joined = found.joined_response(answer)
     assert isinstance(joined, MetadataResponse)
     assert [(one.name, one.error_code) for one in joined.topics] == [("a", 0), ("b", 29)]
     assert joined.cluster_id == "x"
@@ -201,11 +201,11 @@ def test_what_is_concealed() -> None:
         MetadataResponseTopic(name="c", error_code=29),
     ]
     response = MetadataResponse(topics=topics, cluster_authorized_operations=1)
-    conceal(response, lambda access: access == describe, lambda kind, _: 1 << kind)
+    conceal_response(response, lambda access: access == describe, lambda kind, _: 1 << kind)
     assert [one.name for one in response.topics] == ["a", "c"]
     assert response.topics[0].topic_authorized_operations == 1 << ResourceType.TOPIC
     assert response.cluster_authorized_operations == 1 << ResourceType.CLUSTER
     groups = ListGroupsResponse(groups=[ListedGroup(group_id="g"), ListedGroup(group_id="h")])
     group = Access(Operation.DESCRIBE, ResourceType.GROUP, "h")
-    conceal(groups, lambda access: access == group, lambda *_: 0)
+    conceal_response(groups, lambda access: access == group, lambda *_: 0)
     assert [one.group_id for one in groups.groups] == ["h"]

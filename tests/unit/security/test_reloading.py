@@ -161,19 +161,19 @@ def test_a_file_that_is_gone_changes_nothing_but_is_told(tmp_path: Path) -> None
 def test_a_certificate_that_is_not_valid_is_told(tmp_path: Path) -> None:
     """Peers refuse it, so people should hear of it; a new one cures it without a restart."""
     stores = Stores(tmp_path)
-    assert stores.reloaded.lapse(NOW) is None
+    assert stores.reloaded.validity_problem(NOW) is None
     late, early = NOW + timedelta(days=4000), NOW - timedelta(days=2)
     for when, words in ((late, r"expired 20\d\d-"), (early, r"is valid only from 20\d\d-")):
-        text = stores.reloaded.lapse(when)
+        text = stores.reloaded.validity_problem(when)
         assert text is not None
         assert re.search(f"^the certificate of CN=reloaded {words}.*ssl.keystore.location$", text)
     expired = identity("reloaded", ("a.example", "b.example"), days=(-9, -2))
     stores.write(expired)
     restarted = ReloadedTls(stores.settings, client_tls)
-    assert restarted.lapse(NOW) is not None
+    assert restarted.validity_problem(NOW) is not None
     stores.write(OWN)
     assert restarted.refresh(NOW) is not None
-    assert restarted.lapse(NOW) is None
+    assert restarted.validity_problem(NOW) is None
 
 
 def test_the_configuration_of_a_node_names_other_stores(tmp_path: Path) -> None:

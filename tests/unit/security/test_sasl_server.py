@@ -30,7 +30,7 @@ from kraftwire.security.oauth import BearerToken, OAuthServer, TokenError
 from kraftwire.security.plain import PlainServer
 from kraftwire.security.principal import Principal
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.sasl_server import End, LoginSettings, SaslServer, Step
+from kraftwire.security.sasl_server import LoginEnd, LoginSettings, LoginStep, SaslServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
 from tests.support.scram_decoys import decoys
@@ -78,13 +78,13 @@ def server(max_lifetime_ms: int = 0) -> SaslServer:
     return SaslServer(login_settings(max_lifetime_ms))
 
 
-def receive(listener: SaslServer, payload: bytes, at_ms: int = NOW) -> Step:
+def receive(listener: SaslServer, payload: bytes, at_ms: int = NOW) -> LoginStep:
     """What the listener does with a payload, at a time."""
-    assert listener.takes(payload)
+    assert listener.is_of_login(payload)
     return listener.receive(payload, now_ms=at_ms, epoch_ms=EPOCH + at_ms - NOW)
 
 
-def ask(listener: SaslServer, message: Message, version: int, at_ms: int = NOW) -> Step:
+def ask(listener: SaslServer, message: Message, version: int, at_ms: int = NOW) -> LoginStep:
     """Send one request."""
     return receive(listener, payload_of(message, version), at_ms)
 
@@ -97,7 +97,7 @@ def payload_of(message: Message, version: int) -> bytes:
     return encode_request(header, message)
 
 
-def answer(step: Step, cls: type[M], version: int) -> M:
+def answer(step: LoginStep, cls: type[M], version: int) -> M:
     """The message in a reply."""
     assert step.reply is not None
     header, message, end = decode_response(step.reply, cls.API_KEY, version)
@@ -106,15 +106,15 @@ def answer(step: Step, cls: type[M], version: int) -> M:
     return message
 
 
-def log_in(listener: SaslServer, login: SaslClient, at_ms: int = NOW) -> Step:
+def log_in(listener: SaslServer, login: SaslClient, at_ms: int = NOW) -> LoginStep:
     """Let a client and the listener talk until one of them ends it."""
-    request = login.next()
+    request = login.next_request()
     while request is not None:
         step = receive(listener, request, at_ms)
-        if step.end is not End.OPEN and step.reply is None:
+        if step.end is not LoginEnd.OPEN and step.reply is None:
             return step
         assert step.reply is not None
-        request = login.next(step.reply)
+        request = login.next_request(step.reply)
     return step
 
 
@@ -133,12 +133,12 @@ def test_logins(mechanism: str, credentials: Credentials, principal: Principal) 
     assert not listener.is_ready
     login = SaslClient(mechanism, credentials, "nonce")
     step = log_in(listener, login)
-    assert (step.end, step.has_logged_in) == (End.OPEN, True)
+    assert (step.end, step.has_logged_in) == (LoginEnd.OPEN, True)
     assert (listener.principal, listener.mechanism) == (principal, mechanism)
     assert listener.principal is not None
     assert listener.principal.is_token is (principal.name == "owner")
     assert listener.is_ready
-    assert not listener.takes(payload_of(MetadataRequest(), 12))
+    assert not listener.is_of_login(payload_of(MetadataRequest(), 12))
     assert login.lifetime_ms == (10_000 if mechanism == OAUTHBEARER else 0)
     assert listener.is_expired(NOW + 10_000) is (mechanism == OAUTHBEARER)
 
@@ -159,13 +159,13 @@ def test_refused_credentials(mechanism: str, credentials: Credentials, text: str
     """The answer and the end are delayed, and the client hears what Kafka's would (SEC-S8)."""
     listener = server()
     login = SaslClient(mechanism, credentials, "nonce")
-    request, step = login.next(), Step()
+    request, step = login.next_request(), LoginStep()
     while request is not None:
         step = receive(listener, request)
-        request = login.next(step.reply) if step.end is End.OPEN else None
+        request = login.next_request(step.reply) if step.end is LoginEnd.OPEN else None
     with pytest.raises(SaslError, match=text) as caught:
-        login.next(step.reply)
-    assert (caught.value.check, step.end) == (CREDENTIALS, End.DELAYED)
+        login.next_request(step.reply)
+    assert (caught.value.check, step.end) == (CREDENTIALS, LoginEnd.DELAYED)
     assert step.problem.startswith(mechanism)
     assert listener.principal is None
     assert not listener.is_ready
@@ -177,7 +177,7 @@ def test_a_mechanism_that_is_not_enabled() -> None:
         listener = server()
         step = ask(listener, SaslHandshakeRequest(mechanism=name), 1)
         found = answer(step, SaslHandshakeResponse, 1)
-        assert (found.error_code, step.end) == (33, End.DELAYED)
+        assert (found.error_code, step.end) == (33, LoginEnd.DELAYED)
         assert found.mechanisms == [OAUTHBEARER, PLAIN, SCRAM_SHA_256]
     only = LoginSettings({PLAIN: lambda: PlainServer(USERS.get)}, {}, login_settings().versions)
     login = SaslClient(OAUTHBEARER, BearerCredentials("alice"), "n")
@@ -203,7 +203,7 @@ def test_a_mechanism_that_is_not_enabled() -> None:
 def test_first_requests_that_end_the_connection(payload: bytes) -> None:
     """At once and without an answer (SEC-S1)."""
     step = receive(server(), payload)
-    assert (step.reply, step.end) == (None, End.CLOSED)
+    assert (step.reply, step.end) == (None, LoginEnd.CLOSED)
     assert step.problem
     assert "secret" not in step.problem
 
@@ -228,14 +228,14 @@ def test_api_versions() -> None:
         ),
     ):
         step = receive(listener, payload)
-        assert step.end is End.OPEN
+        assert step.end is LoginEnd.OPEN
         found: Any = answer(step, ApiVersionsResponse, 4)
         assert found.error_code == code
         if code == 35:
             assert [(one.api_key, one.max_version) for one in found.api_keys] == [(18, 5)]
     assert listener.software == "x"
     step = receive(listener, payload_of(ApiVersionsRequest(), 0))
-    assert (step.reply, step.end) == (None, End.CLOSED)
+    assert (step.reply, step.end) == (None, LoginEnd.CLOSED)
 
 
 def test_requests_out_of_turn() -> None:
@@ -248,22 +248,26 @@ def test_requests_out_of_turn() -> None:
         listener = server()
         ask(listener, SaslHandshakeRequest(mechanism=PLAIN), 1)
         step = ask(listener, message, version)
-        assert step.end is End.DELAYED
+        assert step.end is LoginEnd.DELAYED
         if isinstance(message, VoteRequest):
             assert answer(step, VoteResponse, 2).error_code == 34
     listener = server()
     ask(listener, SaslHandshakeRequest(mechanism=PLAIN), 1)
     unknown = payload_of(SaslAuthenticateRequest(), 1).replace(b"\0\x24\0\1", b"\0\x24\0\3", 1)
-    assert receive(listener, unknown).end is End.CLOSED
+    assert receive(listener, unknown).end is LoginEnd.CLOSED
 
 
 def test_bare_tokens() -> None:
     """After a handshake of version 0: an empty frame, or just the end (SEC-S4)."""
     for token, step in (
-        (b"\0alice\0secret", Step(b"", has_logged_in=True)),
+        (b"\0alice\0secret", LoginStep(b"", has_logged_in=True)),
         (
             b"\0alice\0x",
-            Step(None, End.DELAYED, "PLAIN: Authentication failed: Invalid username or password"),
+            LoginStep(
+                None,
+                LoginEnd.DELAYED,
+                "PLAIN: Authentication failed: Invalid username or password",
+            ),
         ),
     ):
         listener = server()
@@ -279,14 +283,14 @@ def test_after_a_session_without_end() -> None:
     log_in(listener, SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n"))
     step = ask(listener, SaslHandshakeRequest(mechanism=PLAIN), 1)
     found = answer(step, SaslHandshakeResponse, 1)
-    assert (found.error_code, found.mechanisms, step.end) == (34, [], End.OPEN)
+    assert (found.error_code, found.mechanisms, step.end) == (34, [], LoginEnd.OPEN)
     step = ask(listener, SaslAuthenticateRequest(auth_bytes=b"x"), 2)
     late = answer(step, SaslAuthenticateResponse, 2)
-    assert (late.error_code, step.end, listener.is_ready) == (34, End.OPEN, True)
+    assert (late.error_code, step.end, listener.is_ready) == (34, LoginEnd.OPEN, True)
     assert late.error_message == "SaslAuthenticate request received after successful authentication"
     again = SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n", versions={17: (0, 1)})
     with pytest.raises(SaslError) as caught:
-        again.next(receive(listener, again.next() or b"").reply)
+        again.next_request(receive(listener, again.next_request() or b"").reply)
     assert caught.value.check == LISTENER
 
 
@@ -309,11 +313,11 @@ def test_renewal() -> None:
     step = ask(listener, SaslHandshakeRequest(mechanism=OAUTHBEARER), 1, NOW + 10_499)
     assert answer(step, SaslHandshakeResponse, 1).error_code == 34
     step = ask(listener, SaslAuthenticateRequest(), 2, NOW + 10_499)
-    assert (step.reply, step.end) == (None, End.CLOSED)
+    assert (step.reply, step.end) == (None, LoginEnd.CLOSED)
     step = ask(listener, SaslHandshakeRequest(mechanism=OAUTHBEARER), 1, NOW + 10_500)
     assert answer(step, SaslHandshakeResponse, 1).error_code == 0
     assert not listener.is_ready
-    assert listener.takes(payload_of(MetadataRequest(), 12))
+    assert listener.is_of_login(payload_of(MetadataRequest(), 12))
 
 
 def test_renewals_that_fail() -> None:
@@ -332,7 +336,7 @@ def test_renewals_that_fail() -> None:
                 log_in(listener, again)
         else:
             step = log_in(listener, again)
-            assert (step.reply, step.end) == (None, End.DELAYED)
+            assert (step.reply, step.end) == (None, LoginEnd.DELAYED)
         assert listener.principal == Principal("User", "alice")
         assert not listener.is_ready
     listener = server(max_lifetime_ms=1_000)
@@ -376,6 +380,6 @@ def test_who_cannot_be_judged_yet_comes_again() -> None:
                 step = receive(listener, token)
             else:
                 step = ask(listener, SaslAuthenticateRequest(auth_bytes=token), 2)
-        assert (step.reply, step.end) == (None, End.DELAYED)
+        assert (step.reply, step.end) == (None, LoginEnd.DELAYED)
         assert step.problem == "SCRAM-SHA-256: this node has not read the users of the log yet"
         assert listener.principal is None

@@ -67,12 +67,12 @@ async def test_acls_take_effect_once_they_are_committed() -> None:
     """The authorizer asks the image (C-ACL-2, C-ACL-3)."""
     async with deciding(security=AUTHORIZED) as node:
         await answer_of(node, request_of(CREATION, 3, to="peer"))
-        decision = node.image.acls.decide(ALICE, "1.2.3.4", Operation.ALTER, CLUSTER)
+        decision = node.image.acls.find_decision(ALICE, "1.2.3.4", Operation.ALTER, CLUSTER)
         assert decision is not None
         assert decision.is_allowed
         answer = await answer_of(node, request_of(DELETION, 3, to="peer"))
         assert len(answer.filter_results[0].matching_acls) == 1
-        assert node.image.acls.decide(ALICE, "1.2.3.4", Operation.ALTER, CLUSTER) is None
+        assert node.image.acls.find_decision(ALICE, "1.2.3.4", Operation.ALTER, CLUSTER) is None
 
 
 async def test_acls_that_would_have_no_effect_are_refused() -> None:
