@@ -204,7 +204,7 @@ MUTANTS = (
             "self.lock = threading.Lock()",
             "self.lock = threading.Semaphore(2)",
         ),
-        "tests/unit/node/test_driver_flush.py",
+        "tests/unit/node/test_driver.py",
     ),
     Mutant(
         "the mark covers what was appended beside the flush",

@@ -177,28 +177,29 @@ async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
     assert (await peer.receive(18, 4))[0] == 1
 
 
-@pytest.mark.parametrize(("cluster_id", "node_id"), [("c", -1), (None, 3)])
-async def test_a_cluster_without_a_node_is_an_invalid_request(
-    nursery: trio.Nursery, cluster_id: str | None, node_id: int
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [
+        # KIP-1242: a client that knows cluster or node knows both.
+        (5, {"cluster_id": "c", "node_id": -1}),
+        (5, {"cluster_id": None, "node_id": 3}),
+        # R-SRV-2: the name ends up in metrics and logs.
+        *(
+            (3, {"client_software_name": name})
+            for name in ("", "-kafka", "ka fka", "kafka/", "kafka-")
+        ),
+    ],
+)
+async def test_an_api_versions_of_wrong_shape_is_an_invalid_request(
+    nursery: trio.Nursery, version: int, fields: dict[str, object]
 ) -> None:
-    """KIP-1242: a client that knows one of them knows both."""
+    """It is answered, unlike other bytes that are not a request: the client shows why."""
     peer = Peer(nursery)
     request = hello()
-    request.cluster_id, request.node_id = cluster_id, node_id
-    await peer.send(request, 5)
-    _, answer = await peer.receive(18, 5)
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-
-
-@pytest.mark.parametrize("name", ["", "-kafka", "ka fka", "kafka/", "kafka-"])
-async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
-    nursery: trio.Nursery, name: str
-) -> None:
-    """R-SRV-2: the name ends up in metrics and logs."""
-    peer = Peer(nursery)
-    await peer.send(hello(name), 3)
-    _, answer = await peer.receive(18, 3)
+    for name, value in fields.items():
+        setattr(request, name, value)
+    await peer.send(request, version)
+    _, answer = await peer.receive(18, version)
     assert isinstance(answer, ApiVersionsResponse)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
@@ -209,6 +210,8 @@ async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
         (b"GET / HTTP/1.1\r\n\r\n", "bad-frame"),
         (struct.pack(">i", -1), "bad-frame"),
         (struct.pack(">i", 100 * 1024 * 1024 + 1), "bad-frame"),
+        # Decoding millions of tiny elements would keep the Raft core waiting.
+        (frame(struct.pack(">hhihb", 3, 12, 1, -1, 0) + bytes(REQUEST_SIZE_MAX)), "bad-frame"),
         (frame(b""), "bad-request"),
         (frame(b"\0\3"), "bad-request"),
         (frame(struct.pack(">hhih", 3, 12, 1, -1)), "bad-request"),
@@ -248,38 +251,29 @@ async def test_garbage_is_logged_once_and_without_traceback(
     assert caplog.records[1].__dict__["fields"] == {"held_back": 99}
 
 
-async def test_a_long_request_is_refused_before_it_is_decoded(nursery: trio.Nursery) -> None:
-    """Decoding millions of tiny elements would keep the Raft core waiting."""
-    peer = Peer(nursery)
-    head = struct.pack(">hhihb", 3, 12, 1, -1, 0)
-    await peer.stream.send_all(frame(head + bytes(REQUEST_SIZE_MAX)))
-    assert await peer.is_closed()
-    assert peer.stats.closed == {"bad-frame": 1}
-
-
-@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x0a\0\3"])
-async def test_a_connection_without_a_first_request_is_closed(
-    nursery: trio.Nursery, sent: bytes
+@pytest.mark.parametrize(
+    ("sent", "seconds", "cause"),
+    [
+        # Connections that send nothing, or too little, must not pile up.
+        (b"", 3, "slow-request"),
+        (b"\0\0", 3, "slow-request"),
+        (b"\0\0\0\x0a\0\3", 3, "slow-request"),
+        # connections.max.idle.ms, counted from the last request on.
+        (request_frame(MetadataRequest(), 12), 60, "idle"),
+    ],
+)
+async def test_a_connection_without_a_request_is_closed_after_its_time(
+    nursery: trio.Nursery, sent: bytes, seconds: int, cause: str
 ) -> None:
-    """Connections that send nothing, or too little, must not pile up."""
-    limits = ConnectionLimits(handshake_ms=3000)
-    peer = Peer(nursery, limits=limits)
+    """The time for a request that has begun is shorter than that between two."""
+    peer = Peer(nursery, limits=ConnectionLimits(idle_ms=60_000, handshake_ms=3000))
     await peer.stream.send_all(sent)
+    if cause == "idle":
+        await peer.receive(3, 12)
     began = trio.current_time()
     assert await peer.is_closed()
-    assert trio.current_time() - began == pytest.approx(3, abs=0.1)
-    assert peer.stats.closed == {"slow-request": 1}
-
-
-async def test_an_idle_connection_is_closed_after_its_time(nursery: trio.Nursery) -> None:
-    """connections.max.idle.ms, counted from the last request on."""
-    peer = Peer(nursery, limits=ConnectionLimits(idle_ms=60_000, handshake_ms=1000))
-    await peer.send(hello(), 4)
-    await peer.receive(18, 4)
-    began = trio.current_time()
-    assert await peer.is_closed()
-    assert trio.current_time() - began == pytest.approx(60, abs=0.1)
-    assert peer.stats.closed == {"idle": 1}
+    assert trio.current_time() - began == pytest.approx(seconds, abs=0.1)
+    assert peer.stats.closed == {cause: 1}
 
 
 async def test_an_idle_time_below_zero_means_for_ever(nursery: trio.Nursery) -> None:
