@@ -66,7 +66,7 @@ def create_acls(
         result = AclCreationResult(error_message=None)
         response.results.append(result)
         try:
-            acl, record = _checked(creation, level, has_interface)
+            acl, record = _checked_acl(creation, level, has_interface)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail
             continue
@@ -138,7 +138,7 @@ class _Search:
         return wanted.passing(found)
 
 
-def _checked(
+def _checked_acl(
     creation: AclCreation, level: int, has_interface: Callable[[str], bool]
 ) -> tuple[Acl, AccessControlEntryRecord]:
     """Return a new ACL and its record, at a level of metadata.version.
@@ -154,7 +154,7 @@ def _checked(
         operation=creation.operation,
         permission_type=creation.permission_type,
     )
-    wrong = _wrong(record)
+    wrong = _acl_problem(record)
     try:
         acl = Acl.of(record)
     except UsageError as error:
@@ -165,7 +165,7 @@ def _checked(
     return acl, record
 
 
-def _wrong(record: AccessControlEntryRecord) -> str:
+def _acl_problem(record: AccessControlEntryRecord) -> str:
     """Return why an ACL is invalid, apart from its principal; empty if it is valid."""
     name = record.resource_name
     if record.resource_type == ResourceType.CLUSTER and name != CLUSTER_NAME:

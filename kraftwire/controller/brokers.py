@@ -12,7 +12,7 @@ from enum import Enum, auto
 from kraftwire.controller.cluster import RESERVED_DIRECTORIES, Cluster
 from kraftwire.controller.image import BrokerImage, MetadataImage
 from kraftwire.controller.image.topics import PartitionKey
-from kraftwire.controller.partition_changes import updates
+from kraftwire.controller.partition_changes import changes_for_broker
 from kraftwire.controller.registrations import is_excessive, is_too_long, repeated
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import StepResult, VersionedRecord
@@ -107,9 +107,9 @@ def _out_of_sync(
     after an unclean stop from the eligible ones (C-REG-5)."""
     topics = cluster.image.topics
     if is_clean or not cluster.has_elr:
-        return updates.in_pieces(cluster, topics.in_isr(broker_id), removed=broker_id)
+        return changes_for_broker.in_pieces(cluster, topics.in_isr(broker_id), removed=broker_id)
     keys = [*topics.in_isr(broker_id), *topics.in_elr(broker_id)]
-    return updates.in_pieces(cluster, keys, unclean=broker_id)
+    return changes_for_broker.in_pieces(cluster, keys, unclean=broker_id)
 
 
 def _registration_error(
@@ -184,7 +184,7 @@ def heartbeat(
         return StepResult(BrokerHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST))
     sessions.touch(broker, now_ms)
     is_caught_up = request.current_metadata_offset >= broker.offset
-    state = _state(sessions, broker)
+    state = _broker_state(sessions, broker)
     wanted = _next_state(cluster, sessions, broker, request, state)
     records = yield from _state_records(
         cluster, broker, state, wanted, request.offline_log_dirs
@@ -222,7 +222,7 @@ def renew_session(
         sessions.offsets[broker.id] = request.current_metadata_offset
 
 
-def _state(sessions: Sessions, broker: BrokerImage) -> _State:
+def _broker_state(sessions: Sessions, broker: BrokerImage) -> _State:
     if broker.id in sessions.shutdown_offsets:
         return _State.CONTROLLED_SHUTDOWN
     return _State.FENCED if broker.is_fenced else _State.UNFENCED
@@ -266,11 +266,12 @@ def _state_records(
     if wanted is _State.UNFENCED:
         change.fenced = _UNFENCE
         # Its directories go with the same heartbeat: a replica there cannot lead.
-        lost = _stored_in(cluster, topics.without_leader, broker.id, offline)
+        lost = _partitions_in(cluster, topics.without_leader, broker.id, offline)
         keys = sorted(topics.without_leader.difference(lost), key=topics.order)
-        gained = yield from updates.in_pieces(cluster, keys, added=broker.id)
+        gained = yield from changes_for_broker.in_pieces(cluster, keys, added=broker.id)
         return [(change, 0), *gained]
-    moved = yield from updates.in_pieces(cluster, topics.in_isr(broker.id), removed=broker.id)
+    keys = topics.in_isr(broker.id)
+    moved = yield from changes_for_broker.in_pieces(cluster, keys, removed=broker.id)
     if wanted is _State.CONTROLLED_SHUTDOWN:
         change.in_controlled_shutdown = _SHUTS_DOWN
         return moved if broker.in_controlled_shutdown else [(change, _WITH_SHUTDOWN), *moved]
@@ -288,8 +289,8 @@ def _directory_records(
     # A record without directories changes none: once all are offline, each heartbeat writes one.
     if cluster.level >= WITH_DIRECTORIES and offline:
         # Differs from Kafka, which looks at the other replicas there as well (C-DIR-3).
-        keys = _stored_in(cluster, cluster.image.topics.in_isr(broker.id), broker.id, offline)
-        records += yield from updates.in_pieces(cluster, keys, removed=broker.id)
+        keys = _partitions_in(cluster, cluster.image.topics.in_isr(broker.id), broker.id, offline)
+        records += yield from changes_for_broker.in_pieces(cluster, keys, removed=broker.id)
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
         )
@@ -306,7 +307,7 @@ def _directory_records(
     return records
 
 
-def _stored_in(
+def _partitions_in(
     cluster: Cluster,
     keys: Iterable[PartitionKey],
     broker_id: int,
@@ -354,5 +355,5 @@ def unregister_broker(
     topics = cluster.image.topics
     keys = [*topics.in_isr(broker.id), *topics.in_elr(broker.id)]
     record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    records = yield from updates.in_pieces(cluster, keys, removed=broker.id)
+    records = yield from changes_for_broker.in_pieces(cluster, keys, removed=broker.id)
     return StepResult(UnregisterBrokerResponse(), [*records, (record, 0)])

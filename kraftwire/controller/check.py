@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kraftwire.controller.entities import NEXT_PRODUCER_ID, Broker, Entities
-from kraftwire.controller.record_effects import RECORD_EFFECTS, Action, Family, effect_of
+from kraftwire.controller.record_effects import Action, Family, effect_of
 from kraftwire.controller.versions import (
     CHANGED_METADATA,
     METADATA_VERSION,
@@ -83,7 +83,7 @@ class MetadataCheck:
 
     def _check_existence(self, record: Message) -> _Sides | None:
         """Check that the entity that a record removes exists. A control record removes none."""
-        effect = effect_of(record) if record.NAME in RECORD_EFFECTS else None
+        effect = effect_of(record)
         table = None if effect is None else self.entities.keys.get(effect.family)
         if effect is None or table is None:
             return None

@@ -89,8 +89,8 @@ def alter_configs_incrementally(
     answer = incremental_alter_configs_response.AlterConfigsResourceResponse
     loggers = [one for one in request.resources if one.resource_type == LOGGER_RESOURCE]
     others = [one for one in request.resources if one.resource_type != LOGGER_RESOURCE]
-    changes_of = partial(_incremental, is_forwarded=is_forwarded)
-    records = yield from _alter(cluster, others, response.responses, answer, changes_of)
+    changes_of = partial(_changed_values, is_forwarded=is_forwarded)
+    records = yield from _alter_resources(cluster, others, response.responses, answer, changes_of)
     for one in loggers:
         error = _logger_error(cluster, one.resource_name, one.configs)
         response.responses.append(
@@ -101,7 +101,7 @@ def alter_configs_incrementally(
                 resource_name=one.resource_name,
             )
         )
-    return _result(cluster, response, [] if request.validate_only else records)
+    return _config_result(cluster, response, [] if request.validate_only else records)
 
 
 @Divided
@@ -112,12 +112,14 @@ def alter_configs(
     above."""
     response = AlterConfigsResponse()
     answer = alter_configs_response.AlterConfigsResourceResponse
-    changes_of = partial(_replacing, is_forwarded=is_forwarded)
-    records = yield from _alter(cluster, request.resources, response.responses, answer, changes_of)
-    return _result(cluster, response, [] if request.validate_only else records)
+    changes_of = partial(_replaced_values, is_forwarded=is_forwarded)
+    records = yield from _alter_resources(
+        cluster, request.resources, response.responses, answer, changes_of
+    )
+    return _config_result(cluster, response, [] if request.validate_only else records)
 
 
-def _alter(
+def _alter_resources(
     cluster: Cluster,
     resources: Sequence[Any],
     responses: list[Any],
@@ -144,13 +146,14 @@ def _alter(
             if times[resource] > 1:
                 text = "the request names this resource more than once"
                 raise ApiError(ErrorCode.INVALID_REQUEST, text)
-            records += _records(cluster, resource, changes_of(cluster, resource, one.configs))
+            changes = changes_of(cluster, resource, one.configs)
+            records += _config_records(cluster, resource, changes)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail
     return records
 
 
-def _replacing(
+def _replaced_values(
     cluster: Cluster, resource: _Resource, configs: Sequence[WholeConfig], *, is_forwarded: bool
 ) -> dict[str, str | None]:
     """Return the new values by key, None for one that is not given any more."""
@@ -164,7 +167,7 @@ def _replacing(
     return changes
 
 
-def _incremental(
+def _changed_values(
     cluster: Cluster,
     resource: _Resource,
     configs: Sequence[AlterableConfig],
@@ -184,27 +187,27 @@ def _incremental(
             text = f"{name}: operation {operation} with the value {value!r}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         default = _list_default(resource, name)
-        before = [part for part in _parts(stored.get(name, default)) if part]
-        changed = _extended if operation == _APPEND else _shortened
-        changes[name] = ",".join(changed(before, _parts(value)))
+        before = [part for part in _split_list(stored.get(name, default)) if part]
+        changed = _extended_list if operation == _APPEND else _shortened_list
+        changes[name] = ",".join(changed(before, _split_list(value)))
     _check_cordoned(cluster, resource, changes, is_forwarded=is_forwarded)
     return changes
 
 
-def _parts(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     """Split a list as Java does: as it is written, without the empty parts at its end."""
     parts = value.rstrip(",").split(",")
     return parts if any(parts) or not value else []
 
 
-def _extended(before: list[str], given: list[str]) -> list[str]:
+def _extended_list(before: list[str], given: list[str]) -> list[str]:
     """Return a list with the elements that it lacks, each once, in the order given."""
     known = set(before)
     added = [each for each in dict.fromkeys(given) if each not in known]
     return before + added
 
 
-def _shortened(before: list[str], given: list[str]) -> list[str]:
+def _shortened_list(before: list[str], given: list[str]) -> list[str]:
     """Return a list without the first of its elements for each one that is given."""
     left = Counter(given)
     kept = []
@@ -227,7 +230,7 @@ def _list_default(resource: _Resource, name: str) -> str:
     raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is not a list: it can be set or deleted")
 
 
-def _records(
+def _config_records(
     cluster: Cluster, resource: _Resource, changes: _Changes
 ) -> list[VersionedRecord]:
     """Return the records of the changes of a resource. Raises: ApiError."""
@@ -248,7 +251,7 @@ def _records(
     return records
 
 
-def _result(
+def _config_result(
     cluster: Cluster, response: Message, records: Sequence[VersionedRecord]
 ) -> StepResult:
     """Return the result: after all configurations, eligible replicas are cleared where another

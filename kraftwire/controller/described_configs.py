@@ -41,7 +41,7 @@ class DescribedConfig:
     synonyms: tuple[EffectiveValue, ...]
 
 
-def describe(cluster: Cluster, kind: int, name: str) -> list[DescribedConfig]:
+def describe_resource(cluster: Cluster, kind: int, name: str) -> list[DescribedConfig]:
     """Describe a topic, a group or a subscription of client metrics, by its type and name.
 
     Raises: ApiError for a resource of another type, or with an invalid name.
@@ -49,67 +49,67 @@ def describe(cluster: Cluster, kind: int, name: str) -> list[DescribedConfig]:
     return [*_DESCRIBED[kind](cluster, name)]
 
 
-def _topic(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+def _describe_topic(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
     check_name(name)
     if name not in cluster.image.topics.ids:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     own = cluster.image.configs.get((TOPIC_RESOURCE, name), {})
     for key in TOPIC_KEYS.values():
-        found = [*_own(own, key.name, Origin.TOPIC), *settings_of(cluster, key)]
-        yield _described(key.name, key.kind, key.default, found)
+        found = [*_own_value(own, key.name, Origin.TOPIC), *settings_of(cluster, key)]
+        yield _describe_key(key.name, key.kind, key.default, found)
 
 
-def _group(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+def _describe_group(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the group is missing")
     own = cluster.image.configs.get((GROUP_RESOURCE, name), {})
     for key, kind, default, setting in group_keys():
         found = [
-            *_own(own, key, Origin.GROUP),
-            *_own(cluster.settings, setting, Origin.PROPERTIES_FILE),
+            *_own_value(own, key, Origin.GROUP),
+            *_own_value(cluster.settings, setting, Origin.PROPERTIES_FILE),
         ]
         if not found and key in INTERNAL_GROUP_KEYS:
             continue
         found.append(EffectiveValue(setting, default, Origin.DEFAULT))
-        shown = _described(key, kind, default, found)
+        shown = _describe_key(key, kind, default, found)
         if key == ASSIGNOR_KEY and shown.origin is Origin.PROPERTIES_FILE:
             # The file has a list.
             shown = replace(shown, value=assignor_names(cluster)[0])
         yield shown
 
 
-def _subscription(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+def _describe_subscription(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the subscription is missing")
     own = cluster.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
     for key, (kind, default) in METRICS_KEYS.items():
-        yield _described(key, kind, default, _own(own, key, Origin.CLIENT_METRICS))
+        yield _describe_key(key, kind, default, _own_value(own, key, Origin.CLIENT_METRICS))
 
 
 _DESCRIBED: Mapping[int, Callable[[Cluster, str], Iterator[DescribedConfig]]] = {
-    TOPIC_RESOURCE: _topic,
-    CLIENT_METRICS_RESOURCE: _subscription,
-    GROUP_RESOURCE: _group,
+    TOPIC_RESOURCE: _describe_topic,
+    CLIENT_METRICS_RESOURCE: _describe_subscription,
+    GROUP_RESOURCE: _describe_group,
 }
 DESCRIBED_RESOURCES = frozenset(_DESCRIBED)
 
 
-def _own(values: Mapping[str, str], name: str, origin: Origin) -> list[EffectiveValue]:
+def _own_value(values: Mapping[str, str], name: str, origin: Origin) -> list[EffectiveValue]:
     """Return the value of a key where it is set."""
     return [EffectiveValue(name, values[name], origin)] if name in values else []
 
 
-def _described(
+def _describe_key(
     name: str, kind: Kind, default: str, found: Iterable[EffectiveValue]
 ) -> DescribedConfig:
     synonyms = tuple(
-        EffectiveValue(one.name, _plain(kind, one.value), one.origin) for one in found
+        EffectiveValue(one.name, _parsed_text(kind, one.value), one.origin) for one in found
     )
     first = synonyms[0] if synonyms else EffectiveValue(name, default, Origin.DEFAULT)
     return DescribedConfig(name, first.value, kind, first.origin, synonyms)
 
 
-def _plain(kind: Kind, value: str) -> str:
+def _parsed_text(kind: Kind, value: str) -> str:
     """Return a value as Kafka writes it after it was read."""
     if kind is Kind.LIST:
         return ",".join(list_parts(value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image.topics import PartitionKey
-from kraftwire.controller.partition_changes import Target, change_partition, updates
+from kraftwire.controller.partition_changes import Target, change_partition, changes_for_broker
 from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.controller.versions import WITH_DIRECTORIES
 from kraftwire.errors import ApiError
@@ -45,7 +45,7 @@ def assign_replicas(
             for each in topic.partitions:
                 yield
                 key = topic.topic_id, each.partition_index
-                error = _error(cluster, broker.id, key)
+                error = _assignment_error(cluster, broker.id, key)
                 if not error and key not in done:
                     target = Target(directories={broker.id: directory.id})
                     record = change_partition(cluster, key, target)
@@ -54,11 +54,11 @@ def assign_replicas(
                     done.add(key)
                 result = answers.PartitionData(partition_index=key[1], error_code=error)
                 results.partitions.append(result)
-    moved = yield from updates.in_pieces(cluster, offline, removed=broker.id)
+    moved = yield from changes_for_broker.in_pieces(cluster, offline, removed=broker.id)
     return StepResult(response, [*records, *moved])
 
 
-def _error(cluster: Cluster, broker_id: int, key: PartitionKey) -> ErrorCode:
+def _assignment_error(cluster: Cluster, broker_id: int, key: PartitionKey) -> ErrorCode:
     topics = cluster.image.topics
     if key[0] not in topics.names:
         return ErrorCode.UNKNOWN_TOPIC_ID

@@ -58,7 +58,7 @@ def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> Pieces[Step
         for index in indexes:
             yield
             key = topics.ids.get(name, b""), index
-            result, record = _elect(cluster, key, kind)
+            result, record = _elect_leader(cluster, key, kind)
             is_needed = result.error_code != ErrorCode.ELECTION_NOT_NEEDED
             if named is not None or is_needed:
                 results.partition_result.append(result)
@@ -68,7 +68,7 @@ def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> Pieces[Step
     return StepResult(response, records)
 
 
-def _elect(
+def _elect_leader(
     cluster: Cluster, key: PartitionKey, kind: int
 ) -> tuple[PartitionResult, VersionedRecord | None]:
     partition = cluster.image.topics.partition(key)
@@ -91,17 +91,17 @@ def _elect(
 def elect_preferred(cluster: Cluster) -> list[VersionedRecord]:
     """Return the changes that give leadership back to preferred leaders, at most
     PERIODIC_RECORDS_MAX (C-ELE-6)."""
-    return _periodic(cluster, cluster.image.topics.away, Election.PREFERRED)
+    return _periodic_changes(cluster, cluster.image.topics.away, Election.PREFERRED)
 
 
 def elect_unclean(cluster: Cluster) -> list[VersionedRecord]:
     """Return the changes that give a leader to partitions without one, where that may lose records
     by configuration, at most PERIODIC_RECORDS_MAX (C-ELE-7)."""
     allowed = (key for key in cluster.image.topics.without_leader if cluster.allows_unclean(key[0]))
-    return _periodic(cluster, allowed, Election.UNCLEAN)
+    return _periodic_changes(cluster, allowed, Election.UNCLEAN)
 
 
-def _periodic(
+def _periodic_changes(
     cluster: Cluster, keys: Iterable[PartitionKey], election: Election
 ) -> list[VersionedRecord]:
     records: list[VersionedRecord] = []

@@ -62,10 +62,10 @@ def check_updates(
         levels = image.features | {KRAFT_VERSION: kraft_version}
         level = levels.get(update.feature, 0)
         reason = (
-            _illegal(update)
-            or _unsupported(image, update, own_id, frozenset(configured))
-            or _wrong_direction(update, level)
-            or _lacking(update, proposed)
+            _update_problem(update)
+            or _unsupported_by(image, update, own_id, frozenset(configured))
+            or _direction_problem(update, level)
+            or _missing_dependency(update, proposed)
         )
         if reason:
             text = f"feature {update.feature} cannot be set to {update.max_version_level}: {reason}"
@@ -104,13 +104,13 @@ def _min_isr_records(cluster: Cluster) -> list[VersionedRecord]:
     ]
 
 
-def _illegal(update: FeatureUpdateKey) -> str:
+def _update_problem(update: FeatureUpdateKey) -> str:
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return f"upgrade type {update.upgrade_type} is unknown"
     return "a level cannot be negative" if update.max_version_level < 0 else ""
 
 
-def _unsupported(
+def _unsupported_by(
     image: MetadataImage, update: FeatureUpdateKey, own_id: int, configured: frozenset[int]
 ) -> str:
     """Return which node does not support the level."""
@@ -132,7 +132,7 @@ def _unsupported(
     return ""
 
 
-def _lacking(update: FeatureUpdateKey, proposed: _Levels) -> str:
+def _missing_dependency(update: FeatureUpdateKey, proposed: _Levels) -> str:
     """Return which other feature is too low with all updates applied (C-FEA-4)."""
     level = proposed.get(METADATA_VERSION, 0)
     if update.feature == ELR_VERSION and update.max_version_level and level < _ELR_NEEDS:
@@ -140,7 +140,7 @@ def _lacking(update: FeatureUpdateKey, proposed: _Levels) -> str:
     return ""
 
 
-def _wrong_direction(update: FeatureUpdateKey, current: int) -> str:
+def _direction_problem(update: FeatureUpdateKey, current: int) -> str:
     level, kind = update.max_version_level, update.upgrade_type
     if level > current and kind != UPGRADE:
         return f"this would be an upgrade from {current}, but a downgrade was requested"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.image.topics import PartitionKey, changed
+from kraftwire.controller.image.topics import PartitionKey, changed_partition
 from kraftwire.controller.partition_changes import (
     RECOVERED,
     RECOVERING,
@@ -137,7 +137,7 @@ def _fill_response(
     if record is not None:
         change = record[0]
         assert isinstance(change, PartitionChangeRecord)
-        after = changed(before, change)
+        after = changed_partition(before, change)
     if after.leader != before.leader:
         result.error_code = ErrorCode.NEW_LEADER_ELECTED
         return

@@ -66,11 +66,11 @@ def change_partition(
     exists."""
     partition = cluster.image.topics.partition(key)
     assert partition is not None
-    return _Change(cluster, key, partition, target).record()
+    return _PartitionChange(cluster, key, partition, target).record()
 
 
 @Divided
-def updates(
+def changes_for_broker(
     cluster: Cluster,
     keys: Iterable[PartitionKey],
     *,
@@ -104,7 +104,7 @@ def updates(
     return records
 
 
-class _Change:
+class _PartitionChange:
     """One run of the rules over a partition."""
 
     def __init__(

@@ -19,7 +19,7 @@ _PIECE_PARTITIONS = 100
 
 
 @Divided
-def place(
+def place_replicas(
     cluster: Cluster, partitions: int, factor: int, random: Random
 ) -> Pieces[list[list[int]]]:
     """Return the replicas of new partitions, the preferred leader of each first.
@@ -53,15 +53,16 @@ def has_uncordoned_directories(broker: BrokerImage) -> bool:
 def _check_factor(brokers: list[BrokerImage], factor: int) -> None:
     """Check the replication factor in Kafka's order (C-PLA-1)."""
     if factor <= 0:
-        raise _error(f"the replication factor is {factor}, not at least 1")
+        raise _placement_error(f"the replication factor is {factor}, not at least 1")
     if all(broker.is_fenced for broker in brokers):
-        raise _error("no broker that is not fenced takes new replicas")
+        raise _placement_error("no broker that is not fenced takes new replicas")
     if factor > len(brokers):
         taking = "broker takes" if len(brokers) == 1 else "brokers take"
-        raise _error(f"the replication factor is {factor}, but {len(brokers)} {taking} replicas")
+        text = f"the replication factor is {factor}, but {len(brokers)} {taking} replicas"
+        raise _placement_error(text)
 
 
-def _error(text: str) -> ApiError:
+def _placement_error(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
 
 

@@ -50,14 +50,14 @@ def alter_quotas(cluster: Cluster, request: AlterClientQuotasRequest) -> Pieces[
         yield
         parts = [
             answers.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in _in_order(entity)
+            for kind, name in _ordered_entity(entity)
         ]
         result = answers.EntryData(error_message=None, entity=parts)
         response.entries.append(result)
         try:
             if times[entity] > 1:
-                raise _invalid("the request names this entity more than once")
-            records += _records(cluster, entity, entry)
+                raise _invalid_request("the request names this entity more than once")
+            records += _quota_records(cluster, entity, entry)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail
     return StepResult(response, [] if request.validate_only else records)
@@ -68,26 +68,26 @@ def _entity(entry: EntryData) -> _Entity:
     return frozenset({part.entity_type: part.entity_name for part in entry.entity}.items())
 
 
-def _in_order(entity: _Entity) -> list[tuple[str, str | None]]:
+def _ordered_entity(entity: _Entity) -> list[tuple[str, str | None]]:
     """Return the parts of an entity in the order of Kafka's records."""
     return sorted(entity, key=lambda part: part[0])
 
 
-def _records(cluster: Cluster, entity: _Entity, entry: EntryData) -> list[VersionedRecord]:
+def _quota_records(cluster: Cluster, entity: _Entity, entry: EntryData) -> list[VersionedRecord]:
     """Return the records of an entity's changes. Raises: ApiError INVALID_REQUEST."""
     values: dict[str, float | None] = {op.key: None if op.remove else op.value for op in entry.ops}
     if len(values) < len(entry.ops):
-        raise _invalid("the request names a key of this entity more than once")
-    maxima = _keys(entity)
+        raise _invalid_request("the request names a key of this entity more than once")
+    maxima = _keys_of_entity(entity)
     records: list[VersionedRecord] = []
     for key, value in values.items():
         if value is not None:
-            _check(maxima, key, value)
+            _check_value(maxima, key, value)
         if value == cluster.image.quota(entity, key):
             continue
         parts = [
             client_quota_record.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in _in_order(entity)
+            for kind, name in _ordered_entity(entity)
         ]
         record = ClientQuotaRecord(
             entity=parts, key=key, value=value or 0.0, remove=value is None
@@ -96,46 +96,46 @@ def _records(cluster: Cluster, entity: _Entity, entry: EntryData) -> list[Versio
     return records
 
 
-def _keys(entity: _Entity) -> Mapping[str, float | None]:
+def _keys_of_entity(entity: _Entity) -> Mapping[str, float | None]:
     """Return the keys of an entity, with the largest value of each.
 
     Raises: ApiError INVALID_REQUEST for an entity that cannot have quotas (C-CQ-1).
     """
-    parts = dict(_in_order(entity))
+    parts = dict(_ordered_entity(entity))
     if not parts:
-        raise _invalid("the entity has no parts")
+        raise _invalid_request("the entity has no parts")
     for kind, name in parts.items():
         if kind not in (_USER, _CLIENT_ID, _IP):
-            raise _invalid(f"{kind!r:.100} is no type of an entity")
+            raise _invalid_request(f"{kind!r:.100} is no type of an entity")
         if name == "":
-            raise _invalid(f"the name of the {kind} is empty")
+            raise _invalid_request(f"the name of the {kind} is empty")
     if _IP not in parts:
         return _OF_CLIENTS
     if len(parts) > 1:
-        raise _invalid(f"an entity with {_IP} has no other parts")
+        raise _invalid_request(f"an entity with {_IP} has no other parts")
     address = parts[_IP]
     try:
         if address is not None:
             host_text(address)
     except UsageError:
-        raise _invalid(f"{address!r:.300} is no IP address") from None
+        raise _invalid_request(f"{address!r:.300} is no IP address") from None
     return _OF_ADDRESSES
 
 
-def _check(maxima: Mapping[str, float | None], key: str, value: float) -> None:
+def _check_value(maxima: Mapping[str, float | None], key: str, value: float) -> None:
     """Check the value of a key. Raises: ApiError INVALID_REQUEST (C-CQ-2)."""
     if key not in maxima:
-        raise _invalid(f"{key!r:.100} is no key of this entity")
+        raise _invalid_request(f"{key!r:.100} is no key of this entity")
     if not math.isfinite(value) or value <= 0:
-        raise _invalid(f"{key} is {value}: expected more than 0")
+        raise _invalid_request(f"{key} is {value}: expected more than 0")
     largest = maxima[key]
     if largest is None:
         return
     if value > largest:
-        raise _invalid(f"{key} is {value}: expected at most {largest:.0f}")
+        raise _invalid_request(f"{key} is {value}: expected at most {largest:.0f}")
     if value % 1 > _FRACTION:
-        raise _invalid(f"{key} is {value}: expected a whole number")
+        raise _invalid_request(f"{key} is {value}: expected a whole number")
 
 
-def _invalid(text: str) -> ApiError:
+def _invalid_request(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -60,7 +60,7 @@ def alter_reassignments(
                 if key in done:
                     text = "the request names this partition more than once"
                     raise ApiError(ErrorCode.INVALID_REQUEST, text)
-                record = _alter(cluster, key, wanted.replicas, can_resize=can_resize)
+                record = _reassign(cluster, key, wanted.replicas, can_resize=can_resize)
                 done.add(key)
                 records += [] if record is None else [record]
             except ApiError as error:
@@ -68,7 +68,7 @@ def alter_reassignments(
     return StepResult(response, records)
 
 
-def _alter(
+def _reassign(
     cluster: Cluster, key: PartitionKey, replicas: Sequence[int] | None, *, can_resize: bool
 ) -> VersionedRecord | None:
     """Return the change of one partition. Raises: ApiError."""
@@ -77,7 +77,7 @@ def _alter(
         text = "there is no such partition"
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     if replicas is None:
-        return _cancel(cluster, key, partition)
+        return _cancel_reassignment(cluster, key, partition)
     check_replicas(cluster, replicas)
     before = set(partition.replicas) | set(partition.adding_replicas)
     size = len(before - set(partition.removing_replicas)) if is_reassigning(partition) else (
@@ -97,7 +97,7 @@ def _alter(
     return change_partition(cluster, key, target)
 
 
-def _cancel(
+def _cancel_reassignment(
     cluster: Cluster, key: PartitionKey, partition: PartitionRecord
 ) -> VersionedRecord | None:
     """Return the change that undoes a reassignment (C-REA-6). Raises: ApiError."""

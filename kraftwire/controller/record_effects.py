@@ -53,11 +53,10 @@ class Effect(NamedTuple):
 
 
 def effect_of(record: Any) -> Effect | None:
-    """Return the effect of a record, None for one that changes no entity.
-
-    Raises: KeyError for a type of record that is not one of the metadata log's.
+    """Return the effect of a record, None for one that changes no entity, such as a control record.
     """
-    return RECORD_EFFECTS[record.NAME](record)
+    effect = RECORD_EFFECTS.get(record.NAME)
+    return None if effect is None else effect(record)
 
 
 def _effect(action: Action, family: Family, *fields: str) -> Callable[[Any], Effect]:

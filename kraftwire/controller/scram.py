@@ -57,7 +57,7 @@ def alter_credentials(
             text = "the request names this user more than once"
             errors[name] = _Error(ErrorCode.DUPLICATE_RESOURCE, text)
             continue
-        error = _error(cluster, change)
+        error = _credential_error(cluster, change)
         if error is None:
             changes[name] = change
         else:
@@ -67,11 +67,11 @@ def alter_credentials(
         AlterUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.text)
         for name, error in errors.items()
     ]
-    records = [_record(change) for change in changes.values()]
+    records = [_credential_record(change) for change in changes.values()]
     return StepResult(AlterUserScramCredentialsResponse(results=results), records)
 
 
-def _error(cluster: Cluster, change: _Change) -> _Error | None:
+def _credential_error(cluster: Cluster, change: _Change) -> _Error | None:
     """Return why a credential cannot be changed so, in the order of Kafka's checks."""
     if cluster.level < WITH_SCRAM:
         text = f"users need {METADATA_VERSION} {WITH_SCRAM}, which is {cluster.level}"
@@ -94,7 +94,7 @@ def _error(cluster: Cluster, change: _Change) -> _Error | None:
     return None
 
 
-def _record(change: _Change) -> VersionedRecord:
+def _credential_record(change: _Change) -> VersionedRecord:
     if isinstance(change, ScramCredentialDeletion):
         removal = RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
         return removal, 0

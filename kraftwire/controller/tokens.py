@@ -48,7 +48,7 @@ def create_token(
         token_requester_principal_name=requester.name,
     )
     try:
-        tokens = _enabled(cluster)
+        tokens = _enabled_tokens(cluster)
     except ApiError as error:
         response.error_code = error.code
         return StepResult(response)
@@ -56,13 +56,13 @@ def create_token(
     if not owner.type or any(one.type != _USER for one in renewers):
         response.error_code = ErrorCode.INVALID_PRINCIPAL_TYPE
         return StepResult(response)
-    life_ms = _shorter(tokens.settings.max_lifetime_ms, request.max_lifetime_ms)
+    life_ms = _limited_ms(tokens.settings.max_lifetime_ms, request.max_lifetime_ms)
     record = DelegationTokenRecord(
         owner=str(owner),
         requester=str(requester),
         renewers=[str(one) for one in renewers],
         issue_timestamp=cluster.epoch_ms,
-        max_timestamp=_after(cluster, life_ms),
+        max_timestamp=_time_after(cluster, life_ms),
         token_id=new_id(),
     )
     _expire_in(cluster, record, tokens.settings.expiry_ms)
@@ -77,11 +77,11 @@ def renew_token(
     cluster: Cluster, request: RenewDelegationTokenRequest, principal: Principal
 ) -> StepResult:
     """Postpone the expiry of a token. Raises: ApiError (C-TOK-3)."""
-    tokens, token = _found(cluster, request.hmac)
+    tokens, token = _find_token(cluster, request.hmac)
     if has_expired(token, cluster.epoch_ms):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_EXPIRED, _EXPIRED)
     _check_owner(token, principal)
-    _expire_in(cluster, token, _shorter(tokens.settings.expiry_ms, request.renew_period_ms))
+    _expire_in(cluster, token, _limited_ms(tokens.settings.expiry_ms, request.renew_period_ms))
     response = RenewDelegationTokenResponse(expiry_timestamp_ms=token.expiration_timestamp)
     return StepResult(response, [(token, 0)])
 
@@ -90,12 +90,12 @@ def expire_token(
     cluster: Cluster, request: ExpireDelegationTokenRequest, principal: Principal
 ) -> StepResult:
     """Set the period until a token expires; one below 0 removes it. Raises: ApiError (C-TOK-3)."""
-    _, token = _found(cluster, request.hmac)
+    _, token = _find_token(cluster, request.hmac)
     _check_owner(token, principal)
     period_ms = request.expiry_time_period_ms
     if period_ms < 0:
         response = ExpireDelegationTokenResponse(expiry_timestamp_ms=cluster.epoch_ms)
-        return StepResult(response, [_removal(token)])
+        return StepResult(response, [_removal_record(token)])
     if has_expired(token, cluster.epoch_ms):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_EXPIRED, _EXPIRED)
     _expire_in(cluster, token, period_ms)
@@ -110,10 +110,10 @@ def remove_expired(cluster: Cluster) -> list[VersionedRecord]:
         for token in cluster.image.tokens.values()
         if has_expired(token, cluster.epoch_ms)
     ]
-    return [_removal(token) for token in expired[:PERIODIC_RECORDS_MAX]]
+    return [_removal_record(token) for token in expired[:PERIODIC_RECORDS_MAX]]
 
 
-def _enabled(cluster: Cluster) -> DelegationTokens:
+def _enabled_tokens(cluster: Cluster) -> DelegationTokens:
     """Return the tokens' key and limits. Raises: ApiError if tokens are disabled."""
     if cluster.tokens is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, "this node knows no secret")
@@ -123,9 +123,9 @@ def _enabled(cluster: Cluster) -> DelegationTokens:
     return cluster.tokens
 
 
-def _found(cluster: Cluster, hmac: bytes) -> tuple[DelegationTokens, DelegationTokenRecord]:
+def _find_token(cluster: Cluster, hmac: bytes) -> tuple[DelegationTokens, DelegationTokenRecord]:
     """Return the tokens' key and limits, and a copy of the token with an HMAC. Raises: ApiError."""
-    tokens = _enabled(cluster)
+    tokens = _enabled_tokens(cluster)
     token = tokens.find(cluster.image.tokens, hmac)
     if token is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no token has this HMAC")
@@ -138,18 +138,18 @@ def _check_owner(token: DelegationTokenRecord, principal: Principal) -> None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, text)
 
 
-def _shorter(allowed_ms: int, wanted_ms: int) -> int:
+def _limited_ms(allowed_ms: int, wanted_ms: int) -> int:
     return min(allowed_ms, wanted_ms) if wanted_ms > 0 else allowed_ms
 
 
 def _expire_in(cluster: Cluster, token: DelegationTokenRecord, period_ms: int) -> None:
     """Set when a token expires, which is never after its longest life."""
-    token.expiration_timestamp = min(token.max_timestamp, _after(cluster, period_ms))
+    token.expiration_timestamp = min(token.max_timestamp, _time_after(cluster, period_ms))
 
 
-def _after(cluster: Cluster, period_ms: int) -> int:
+def _time_after(cluster: Cluster, period_ms: int) -> int:
     return min(cluster.epoch_ms + period_ms, _LAST_MS)
 
 
-def _removal(token: DelegationTokenRecord) -> VersionedRecord:
+def _removal_record(token: DelegationTokenRecord) -> VersionedRecord:
     return RemoveDelegationTokenRecord(token_id=token.token_id), 0

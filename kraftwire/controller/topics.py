@@ -13,7 +13,7 @@ from random import Random
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.mutation_quotas import FREE, Charge
-from kraftwire.controller.placement import has_uncordoned_directories, place
+from kraftwire.controller.placement import has_uncordoned_directories, place_replicas
 from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
     EffectiveValue,
@@ -73,14 +73,14 @@ def create_topics(
     """Create topics. `new_id` makes the ids. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
     wanted = {topic.name: topic for topic in request.topics if counts[topic.name] == 1}
-    requested = [_requested(cluster, topic) for topic in wanted.values()]
+    requested = [_requested_counts(cluster, topic) for topic in wanted.values()]
     _check_count(sum(count for count, _ in requested), sum(count for _, count in requested))
     records: list[VersionedRecord] = []
     results = []
     inherited = inherited_values(cluster)
     for topic in wanted.values():
         try:
-            result, made = yield from _create(cluster, topic, random, new_id(), inherited)
+            result, made = yield from _create_topic(cluster, topic, random, new_id(), inherited)
             charge(result.num_partitions)
         except ApiError as error:
             result, made = _refused(topic.name, error), []
@@ -95,7 +95,7 @@ def create_topics(
     )
 
 
-def _requested(cluster: Cluster, topic: CreatableTopic) -> tuple[int, int]:
+def _requested_counts(cluster: Cluster, topic: CreatableTopic) -> tuple[int, int]:
     """Return how many partitions and replicas a new topic is to have."""
     if topic.assignments:
         return len(topic.assignments), sum(len(each.broker_ids) for each in topic.assignments)
@@ -131,7 +131,7 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
     )
 
 
-def _create(
+def _create_topic(
     cluster: Cluster,
     topic: CreatableTopic,
     random: Random,
@@ -148,7 +148,7 @@ def _create(
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
         values[config.name] = config.value
     check_topic_configs(cluster, values)
-    replicas = yield from _replicas(cluster, topic, random)
+    replicas = yield from _assigned_replicas(cluster, topic, random)
     records: list[VersionedRecord] = [(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC_RESOURCE, name, key, value) for key, value in values.items()]
     if MIN_INSYNC_REPLICAS in values and cluster.has_elr:
@@ -182,7 +182,7 @@ def _check_new_name(cluster: Cluster, name: str) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
-def _replicas(
+def _assigned_replicas(
     cluster: Cluster, topic: CreatableTopic, random: Random
 ) -> Pieces[list[list[int]]]:
     """Return the replicas of each partition of a new topic (C-TOP-4)."""
@@ -196,7 +196,7 @@ def _replicas(
         if partitions <= 0:
             text = f"the number of partitions is {partitions}, not at least 1"
             raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
-        placed = yield from place.in_pieces(cluster, partitions, factor, random)
+        placed = yield from place_replicas.in_pieces(cluster, partitions, factor, random)
         _check_active(cluster, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
         return placed
     for number, what in ((factor, "replication factor"), (partitions, "number of partitions")):
@@ -245,13 +245,13 @@ def check_replicas(cluster: Cluster, replicas: Sequence[int]) -> None:
 
 def _check_active(cluster: Cluster, assigned: Iterable[Sequence[int]], code: ErrorCode) -> None:
     assigned = list(assigned)
-    active = _active(cluster, assigned)
+    active = _active_brokers(cluster, assigned)
     for replicas in assigned:
         if active.isdisjoint(replicas):
             raise ApiError(code, f"all of the brokers {list(replicas)} are fenced or shutting down")
 
 
-def _active(cluster: Cluster, assigned: Iterable[Sequence[int]]) -> set[int]:
+def _active_brokers(cluster: Cluster, assigned: Iterable[Sequence[int]]) -> set[int]:
     """Return the active brokers among those that are assigned; each is looked up once."""
     return {broker for broker in set().union(*assigned) if cluster.is_active(broker)}
 
@@ -265,7 +265,7 @@ def _new_partitions(
 ) -> Pieces[list[VersionedRecord]]:
     """Return the records of new partitions of a topic, numbered from `first` on: the active
     replicas of each are in sync (C-TOP-6)."""
-    active = _active(cluster, assigned)
+    active = _active_brokers(cluster, assigned)
     version = record_version(PartitionRecord.NAME, cluster.level)
     directories = (
         {broker: cluster.new_directory(broker) for broker in set().union(*assigned)}
@@ -304,23 +304,25 @@ def delete_topics(
     for each in named:
         if (each.name is None) == (each.topic_id == ZERO_UUID):
             error = ApiError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
-            results.append(_deleted(each.name, each.topic_id, error))
+            results.append(_deletion_result(each.name, each.topic_id, error))
         elif each.name is None:
             ids[each.topic_id] += 1
         else:
             names[each.name] += 1
     twice = ApiError(ErrorCode.INVALID_REQUEST, _NAMED_TWICE)
-    results += [_deleted(name, ZERO_UUID, twice) for name, count in names.items() if count > 1]
-    results += [_deleted(None, one, twice) for one, count in ids.items() if count > 1]
+    results += [
+        _deletion_result(name, ZERO_UUID, twice) for name, count in names.items() if count > 1
+    ]
+    results += [_deletion_result(None, one, twice) for one, count in ids.items() if count > 1]
     wanted = {one: topics.names.get(one) for one, count in ids.items() if count == 1}
     for name in [name for name, count in names.items() if count == 1]:
         topic_id = topics.ids.get(name)
         if topic_id is None:
             text = f"there is no topic {name:.300}"
             error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-            results.append(_deleted(name, ZERO_UUID, error))
+            results.append(_deletion_result(name, ZERO_UUID, error))
         elif topic_id in wanted:
-            results.append(_deleted(name, topic_id, twice))
+            results.append(_deletion_result(name, topic_id, twice))
             del wanted[topic_id]
         else:
             wanted[topic_id] = name
@@ -333,14 +335,16 @@ def delete_topics(
             charge(0 if found is None else len(topics.partitions(topic_id)))
         except ApiError as error:
             refused = refused or error
-        results.append(_deleted(found, topic_id, refused))
+        results.append(_deletion_result(found, topic_id, refused))
         if refused is None:
             records.append((RemoveTopicRecord(topic_id=topic_id), 0))
     response = DeleteTopicsResponse(responses=results, throttle_time_ms=charge.throttle_ms)
     return StepResult(response, records, charge.commit)
 
 
-def _deleted(name: str | None, topic_id: bytes, error: ApiError | None) -> DeletableTopicResult:
+def _deletion_result(
+    name: str | None, topic_id: bytes, error: ApiError | None
+) -> DeletableTopicResult:
     result = DeletableTopicResult(name=name, topic_id=topic_id, error_message=None)
     if error is not None:
         result.error_code, result.error_message = error.code, error.detail or None
@@ -357,7 +361,9 @@ def create_partitions(
 ) -> Pieces[StepResult]:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
-    requested = sum(_added(cluster, topic) for topic in request.topics if counts[topic.name] == 1)
+    requested = sum(
+        _added_count(cluster, topic) for topic in request.topics if counts[topic.name] == 1
+    )
     if requested > RECORDS_MAX:
         text = f"{requested} more partitions in one request, more than {RECORDS_MAX}"
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
@@ -377,9 +383,9 @@ def create_partitions(
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
             # Differs from Kafka, which does not count replicas (C-PART-6).
-            partitions, replicas = _counts(cluster, topic)
+            partitions, replicas = _added_counts(cluster, topic)
             _check_count(len(records) + partitions, total + replicas)
-            records += yield from _more_partitions(cluster, topic, random, charge)
+            records += yield from _add_partitions(cluster, topic, random, charge)
             total += replicas
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.detail or None
@@ -391,7 +397,7 @@ def create_partitions(
     )
 
 
-def _added(cluster: Cluster, topic: CreatePartitionsTopic) -> int:
+def _added_count(cluster: Cluster, topic: CreatePartitionsTopic) -> int:
     """Return how many partitions a topic is to have more (C-PART-6)."""
     topic_id = cluster.image.topics.ids.get(topic.name)
     if topic_id is None:
@@ -399,7 +405,7 @@ def _added(cluster: Cluster, topic: CreatePartitionsTopic) -> int:
     return max(topic.count - len(cluster.image.topics.partitions(topic_id)), 0)
 
 
-def _counts(cluster: Cluster, topic: CreatePartitionsTopic) -> tuple[int, int]:
+def _added_counts(cluster: Cluster, topic: CreatePartitionsTopic) -> tuple[int, int]:
     """Return how many partitions and replicas a topic gets. Raises: ApiError."""
     topics = cluster.image.topics
     topic_id = topics.ids.get(topic.name)
@@ -413,7 +419,7 @@ def _counts(cluster: Cluster, topic: CreatePartitionsTopic) -> tuple[int, int]:
     return more, more * len(next(iter(existing.values())).replicas)
 
 
-def _more_partitions(
+def _add_partitions(
     cluster: Cluster, topic: CreatePartitionsTopic, random: Random, charge: Charge
 ) -> Pieces[list[VersionedRecord]]:
     topic_id = cluster.image.topics.ids[topic.name]
@@ -428,7 +434,7 @@ def _more_partitions(
         replicas = [each.broker_ids for each in assigned]
         check_assignments(cluster, replicas, factor)
     else:
-        replicas = yield from place.in_pieces(cluster, more, factor, random)
+        replicas = yield from place_replicas.in_pieces(cluster, more, factor, random)
         _check_active(cluster, replicas, ErrorCode.INVALID_REPLICATION_FACTOR)
     made: list[VersionedRecord] = yield from _new_partitions(
         cluster, topic_id, len(existing), replicas

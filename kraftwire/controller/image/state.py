@@ -96,7 +96,7 @@ class MetadataState:
         match family:
             case Family.PARTITIONS:
                 if not self.topics.add_partition(record, value):
-                    raise _missing(record, f"topic {record.topic_id.hex()}")
+                    raise _missing_entity(record, f"topic {record.topic_id.hex()}")
                 return
             case Family.TOPICS:
                 self.topics.add(record, value)
@@ -172,7 +172,7 @@ class MetadataState:
         _check_tags(change)
         broker = self.brokers.get(change.broker_id)
         if broker is None:
-            raise _missing(change, f"broker {change.broker_id}")
+            raise _missing_entity(change, f"broker {change.broker_id}")
         if broker.epoch != change.broker_epoch:
             return  # it came too late: the broker has registered again since
         stored = self.records.get(Family.BROKERS, broker.id)
@@ -204,12 +204,12 @@ class MetadataState:
         version = record_version(PartitionRecord.NAME, self.level)
         if not self.topics.change_partition(change, version):
             place = f"partition {change.partition_id} of topic {change.topic_id.hex()}"
-            raise _missing(change, place)
+            raise _missing_entity(change, place)
 
     def _clear_elr(self, record: ClearElrRecord) -> None:
         version = record_version(PartitionRecord.NAME, self.level)
         if not self.topics.clear_elr(record, version):
-            raise _missing(record, f"topic {record.topic_name}")
+            raise _missing_entity(record, f"topic {record.topic_name}")
 
 
 def _check_tags(change: BrokerRegistrationChangeRecord | PartitionChangeRecord) -> None:
@@ -220,7 +220,7 @@ def _check_tags(change: BrokerRegistrationChangeRecord | PartitionChangeRecord) 
         )
 
 
-def _missing(record: Message, what: str) -> IncompleteImageError:
+def _missing_entity(record: Message, what: str) -> IncompleteImageError:
     return IncompleteImageError(f"{record.NAME} refers to {what}, which does not exist")
 
 

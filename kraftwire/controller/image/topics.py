@@ -138,7 +138,7 @@ class TopicsImage:
             return False
         self.unclean_elections += change.leader_recovery_state == _RECOVERING
         self.elr_elections += change.leader in (old.eligible_leader_replicas or ())
-        merged = changed(old, change)
+        merged = changed_partition(old, change)
         written = self._records.version(value)
         self._keep(key, merged, encode_in_version(merged, max(version, written)))
         return True
@@ -209,7 +209,7 @@ def is_reassigning(partition: PartitionRecord) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def changed(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
+def changed_partition(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """Return a partition after a change, with both epochs advanced as Kafka does (C-PCB-7)."""
     record = copy(partition)
     for name in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories"):

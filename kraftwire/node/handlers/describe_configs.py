@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe
+from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe_resource
 from kraftwire.controller.topic_configs import Origin
 from kraftwire.controller.topic_keys import Kind
 from kraftwire.errors import ApiError
@@ -107,7 +107,7 @@ def _values(context: Context, kind: int, name: str) -> list[ConfigValue]:
                 tuple((each.name, each.value, each.origin) for each in one.synonyms),
                 is_fixed=False,
             )
-            for one in describe(cluster, kind, name)
+            for one in describe_resource(cluster, kind, name)
         ]
     if kind not in (BROKER_RESOURCE, LOGGER_RESOURCE):
         text = f"resource type {kind} has no configurations"

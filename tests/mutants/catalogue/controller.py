@@ -12,7 +12,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "any replica is elected without permission",
         "C-PCB-5, M2",
         Edit(
-            "kraftwire.controller.partition_changes:_Change._elected",
+            "kraftwire.controller.partition_changes:_PartitionChange._elected",
             "if self._target.election is Election.UNCLEAN:",
             "if True:",
         ),
@@ -22,7 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a leader elected uncleanly does not recover",
         "C-PCB-6, M2",
         Edit(
-            "kraftwire.controller.partition_changes:_Change._elect",
+            "kraftwire.controller.partition_changes:_PartitionChange._elect",
             'self._set("leader_recovery_state", RECOVERING)',
             "pass",
         ),
@@ -32,7 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an unclean stop leaves the eligible replicas as they are",
         "C-REG-5, M2",
         Edit(
-            "kraftwire.controller.brokers:_clean_up",
+            "kraftwire.controller.brokers:_out_of_sync",
             "keys = [*topics.in_isr(broker_id), *topics.in_elr(broker_id)]",
             "keys = topics.in_isr(broker_id)",
         ),
@@ -72,7 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a change of in-sync replicas may be stale",
         "C-ISR-2, M6",
         Edit(
-            "kraftwire.controller.isr:_error",
+            "kraftwire.controller.isr:_update_error",
             "if epochs[1] < partition.partition_epoch:",
             "if False:",
         ),
@@ -112,7 +112,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "the last known leader need not be a replica",
         "C-PCB-5, M3",
         Edit(
-            "kraftwire.controller.partition_changes:_Change._elected",
+            "kraftwire.controller.partition_changes:_PartitionChange._elected",
             "[replica for replica in last_known if replica in self._replicas]",
             "last_known",
         ),
@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a replica that was eligible is forgotten",
         "C-PCB-4",
         Edit(
-            "kraftwire.controller.partition_changes:_Change._eligible",
+            "kraftwire.controller.partition_changes:_PartitionChange._eligible",
             "[*(old.eligible_leader_replicas or ()), *old.isr]",
             "[*old.isr]",
         ),
@@ -162,7 +162,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a leader of another epoch changes in-sync replicas",
         "C-ISR-2",
         Edit(
-            "kraftwire.controller.isr:_error",
+            "kraftwire.controller.isr:_update_error",
             "if epochs[0] < partition.leader_epoch:",
             "if False:",
         ),
@@ -182,7 +182,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a quota that stays the same is written",
         "C-CQ-2",
         Edit(
-            "kraftwire.controller.quotas:_records",
+            "kraftwire.controller.quotas:_quota_records",
             "if value == cluster.image.quota(entity, key):",
             "if False:",
         ),
@@ -222,7 +222,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a cancelled reassignment may lose records",
         "C-REA-6",
         Edit(
-            "kraftwire.controller.reassignment:_cancel",
+            "kraftwire.controller.reassignment:_cancel_reassignment",
             "if not replicas or not (isr or is_unclean):",
             "if not replicas:",
         ),
@@ -232,7 +232,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a replica leaves and the leader epoch stays",
         "C-PCB-7",
         Edit(
-            "kraftwire.controller.partition_changes:_Change.record",
+            "kraftwire.controller.partition_changes:_PartitionChange.record",
             "if not has_leader and not _has_all(self._replicas, old.replicas):",
             "if False:",
         ),
@@ -242,7 +242,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a reassignment ends with fewer in sync than planned",
         "C-REA-5",
         Edit(
-            "kraftwire.controller.partition_changes:_Change._complete_reassignment",
+            "kraftwire.controller.partition_changes:_PartitionChange._complete_reassignment",
             "len(self._adding) < len(self._removing)",
             "False",
         ),

@@ -16,7 +16,7 @@ from kraftwire.controller.image import (
     BrokerImage,
     MetadataImage,
 )
-from kraftwire.controller.partition_changes import Target, change_partition, updates
+from kraftwire.controller.partition_changes import Target, change_partition, changes_for_broker
 from kraftwire.controller.registrations import REGISTRATION_ENTRIES_MAX
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import StepResult, VersionedRecord
@@ -490,7 +490,7 @@ def test_a_broker_that_comes_back_does_not_lead_from_a_directory_that_it_lost() 
         record = change_partition(cluster.view, key, target)
         assert record is not None
         cluster.replay([record])
-    cluster.replay(updates(cluster.view, keys, removed=7))
+    cluster.replay(changes_for_broker(cluster.view, keys, removed=7))
     cluster.fence(7)
     back = BrokerHeartbeatRequest(
         broker_id=7,

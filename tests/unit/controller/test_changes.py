@@ -274,8 +274,8 @@ def test_a_change_of_a_long_list_compares_each_element_once(
     broker = (BROKER_RESOURCE, "1")
     text = ",".join(map(str, range(count)))
     assert incremental(cluster, *broker, ("metric.reporters", SET, text)) == 0
-    split = configs_module._parts
-    monkeypatch.setattr(configs_module, "_parts", lambda value: [*map(_Element, split(value))])
+    split = configs_module._split_list
+    monkeypatch.setattr(configs_module, "_split_list", lambda value: [*map(_Element, split(value))])
     _Element.compared = 0
     text = ",".join(map(str, range(count - 1, -count, -1)))
     assert incremental(cluster, *broker, ("metric.reporters", operation, text)) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
-from kraftwire.controller.described_configs import describe
+from kraftwire.controller.described_configs import describe_resource
 from kraftwire.controller.group_configs import (
     GROUP_SETTINGS,
     INTERNAL_GROUP_KEYS,
@@ -225,14 +225,14 @@ def test_internal_keys_of_groups_are_described_where_they_are_set() -> None:
         f"group.{warmup}": "3", _ASSIGNORS: f"{_STICKY_CLASS},com.mine.Assignor"
     }
     assert alter(cluster, GROUP_RESOURCE, "g", (lag, SET, "5")) == NONE
-    found = {one.name: one for one in describe(cluster.view, GROUP_RESOURCE, "g")}
+    found = {one.name: one for one in describe_resource(cluster.view, GROUP_RESOURCE, "g")}
     shown = INTERNAL_GROUP_KEYS & found.keys()
     assert {key: (found[key].value, found[key].origin) for key in shown} == {
         lag: ("5", Origin.GROUP),
         warmup: ("3", Origin.PROPERTIES_FILE),
     }
     assert found["streams.assignor.name"].value == "sticky"
-    none = {one.name for one in describe(ControlledCluster().view, GROUP_RESOURCE, "g")}
+    none = {one.name for one in describe_resource(ControlledCluster().view, GROUP_RESOURCE, "g")}
     assert not none & INTERNAL_GROUP_KEYS
 
 
@@ -291,8 +291,8 @@ def test_keys_of_other_releases_stay_in_the_log_and_keep_nobody_from_changes(
     assert alter(cluster, kind, name, ("key.of.later", SET, "y")) in (BAD_REQUEST, BAD_CONFIG)
     assert alter(cluster, kind, name, (key, SET, value)) == NONE
     assert cluster.image.configs[kind, name] == {"key.of.later": "x", key: value}
-    assert key in {one.name for one in describe(cluster.view, kind, name)}
-    assert "key.of.later" not in {one.name for one in describe(cluster.view, kind, name)}
+    assert key in {one.name for one in describe_resource(cluster.view, kind, name)}
+    assert "key.of.later" not in {one.name for one in describe_resource(cluster.view, kind, name)}
     assert alter(cluster, kind, name, ("key.of.later", DELETE, None)) == NONE
     assert cluster.image.configs[kind, name] == {key: value}
 
@@ -302,7 +302,7 @@ def test_a_configuration_is_described_with_what_would_count_without_it() -> None
     cluster = ControlledCluster(brokers=(1,))
     cluster.topic("t", [1], cleanup_policy="compact, delete")
     cluster.replay([config_record(BROKER_RESOURCE, "", "log.cleanup.policy", "compact")])
-    found = {one.name: one for one in describe(cluster.view, TOPIC_RESOURCE, "t")}
+    found = {one.name: one for one in describe_resource(cluster.view, TOPIC_RESOURCE, "t")}
     policy = found["cleanup.policy"]
     assert (policy.value, policy.origin) == ("compact,delete", Origin.TOPIC)
     assert [(one.name, one.value, one.origin) for one in policy.synonyms] == [
@@ -326,9 +326,9 @@ def test_a_configuration_is_described_with_what_would_count_without_it() -> None
 def test_resources_that_cannot_be_are_not_described(kind: int, name: str, code: int) -> None:
     """Groups and subscriptions need not exist, but have names (C-CFG-16)."""
     with pytest.raises(ApiError) as caught:
-        describe(ControlledCluster().view, kind, name)
+        describe_resource(ControlledCluster().view, kind, name)
     assert caught.value.code == code
     if kind != TOPIC_RESOURCE:
-        assert {one.origin for one in describe(ControlledCluster().view, kind, "x")} == {
+        assert {one.origin for one in describe_resource(ControlledCluster().view, kind, "x")} == {
             Origin.DEFAULT
         }

@@ -11,8 +11,8 @@ from kraftwire.controller.partition_changes import (
     Election,
     Target,
     change_partition,
+    changes_for_broker,
     hash_order,
-    updates,
 )
 from kraftwire.controller.versions import ELR_VERSION, WITH_DIRECTORIES
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
@@ -44,12 +44,12 @@ def test_an_eligible_replica_leads_when_nobody_is_in_sync() -> None:
     cluster = ControlledCluster(brokers=(1, 2, 3))
     key = cluster.topic("t", [1, 2, 3], min_insync_replicas="2"), 0
     decide(cluster, key, isr=[1])
-    records = updates(cluster.view, [key], removed=1)
+    records = changes_for_broker(cluster.view, [key], removed=1)
     cluster.replay(records)
     assert changes(records) == [
         {"isr": [2], "leader": 2, "eligible_leader_replicas": [1, 3]}
     ]
-    records = updates(cluster.view, [key], unclean=1)
+    records = changes_for_broker(cluster.view, [key], unclean=1)
     assert changes(records) == [{"eligible_leader_replicas": [3]}]
 
 
@@ -58,19 +58,19 @@ def test_the_last_leader_is_remembered_and_leads_again() -> None:
     cluster = ControlledCluster(brokers=(1, 2))
     key = cluster.topic("t", [1, 2]), 0
     decide(cluster, key, isr=[1])
-    lost = updates(cluster.view, [key], removed=1)
+    lost = changes_for_broker(cluster.view, [key], removed=1)
     cluster.replay(lost)
     cluster.fence(1)
     assert changes(lost) == [
         {"isr": [], "leader": -1, "eligible_leader_replicas": [1], "last_known_elr": [1]}
     ]
-    back = updates(cluster.view, [key], added=1)
+    back = changes_for_broker(cluster.view, [key], added=1)
     assert changes(back) == [
         {"isr": [1], "leader": 1, "eligible_leader_replicas": [], "last_known_elr": []}
     ]
     # It came back without what it had not flushed: it leads all the same, and has to recover.
-    cluster.replay(updates(cluster.view, [key], unclean=1))
-    assert changes(updates(cluster.view, [key], added=1)) == [
+    cluster.replay(changes_for_broker(cluster.view, [key], unclean=1))
+    assert changes(changes_for_broker(cluster.view, [key], added=1)) == [
         {"isr": [1], "leader": 1, "leader_recovery_state": 1, "last_known_elr": []}
     ]
 
@@ -79,12 +79,12 @@ def test_a_last_leader_that_is_no_replica_any_more_does_not_lead() -> None:
     """A reassignment may have removed it while there was no leader (C-PCB-5)."""
     cluster = ControlledCluster(brokers=(1, 2))
     key = cluster.topic("t", [1]), 0
-    cluster.replay(updates(cluster.view, [key], removed=1))
-    cluster.replay(updates(cluster.view, [key], unclean=1))
+    cluster.replay(changes_for_broker(cluster.view, [key], removed=1))
+    cluster.replay(changes_for_broker(cluster.view, [key], unclean=1))
     cluster.fence(1)
     assert cluster.partition(key).last_known_elr == [1]
     decide(cluster, key, replicas=[2])
-    assert changes(updates(cluster.view, [key], added=1)) == []
+    assert changes(changes_for_broker(cluster.view, [key], added=1)) == []
 
 
 def test_any_replica_leads_by_unclean_election_only() -> None:
@@ -92,7 +92,7 @@ def test_any_replica_leads_by_unclean_election_only() -> None:
     cluster = ControlledCluster(brokers=(1, 2))
     key = cluster.topic("t", [1, 2]), 0
     decide(cluster, key, isr=[1])
-    cluster.replay(updates(cluster.view, [key], removed=1))
+    cluster.replay(changes_for_broker(cluster.view, [key], removed=1))
     cluster.fence(1)
     assert decide(cluster, key, election=Election.ONLINE) == []
     assert decide(cluster, key, election=Election.UNCLEAN) == [
@@ -112,7 +112,7 @@ def test_without_elr_the_last_in_sync_replica_stays() -> None:
     cluster = ControlledCluster(has_elr=False, brokers=(1, 2))
     key = cluster.topic("t", [1, 2]), 0
     decide(cluster, key, isr=[1])
-    records = updates(cluster.view, [key], removed=1)
+    records = changes_for_broker(cluster.view, [key], removed=1)
     assert changes(records) == [{"leader": -1}]
 
 
@@ -123,7 +123,7 @@ def test_an_eligible_replica_leads_once_more_when_elr_is_switched_off() -> None:
     decide(cluster, key, isr=[1])
     assert cluster.partition(key).eligible_leader_replicas == [2]
     cluster.replay([(FeatureLevelRecord(name=ELR_VERSION, feature_level=0), 0)])
-    assert changes(updates(cluster.view, [key], removed=1)) == [
+    assert changes(changes_for_broker(cluster.view, [key], removed=1)) == [
         {"isr": [2], "leader": 2, "eligible_leader_replicas": []}
     ]
 
@@ -135,7 +135,7 @@ def test_epochs_advance_with_every_change_and_every_leader() -> None:
     decide(cluster, key, isr=[1])
     one = cluster.partition(key)
     assert (one.leader_epoch, one.partition_epoch) == (0, 1)
-    cluster.replay(updates(cluster.view, [key], removed=1))
+    cluster.replay(changes_for_broker(cluster.view, [key], removed=1))
     one = cluster.partition(key)
     assert (one.leader_epoch, one.partition_epoch) == (1, 2)
 
@@ -213,7 +213,7 @@ def test_a_replica_that_was_removed_is_not_eligible_when_it_is_added_again() -> 
     key = cluster.topic("t", [1, 2], min_insync_replicas="2"), 0
     decide(cluster, key, replicas=[2], isr=[2])
     assert cluster.partition(key).eligible_leader_replicas == [1]
-    cluster.replay(updates(cluster.view, [key], removed=2))
+    cluster.replay(changes_for_broker(cluster.view, [key], removed=2))
     cluster.fence(2)
     (change,) = decide(cluster, key, replicas=[2, 1], adding=[1])
     assert change["eligible_leader_replicas"] == [2]
@@ -226,7 +226,7 @@ def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
     key = cluster.topic("t", [1, 2]), 0
     lost = (2).to_bytes(16, "big")
     decide(cluster, key, directories={2: lost})
-    records = updates(cluster.view, [key], removed=1)
+    records = changes_for_broker(cluster.view, [key], removed=1)
     assert changes(records)[0]["leader"] == -1
 
 

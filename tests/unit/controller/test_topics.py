@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kraftwire.controller.placement import place
+from kraftwire.controller.placement import place_replicas
 from kraftwire.controller.step import config_record
 from kraftwire.controller.topics import (
     check_assignments,
@@ -271,7 +271,7 @@ def test_placement_spreads_leaders_over_brokers_and_replicas_over_racks(seed: in
     for broker_id, rack in racks.items():
         cluster.register(broker_id, rack)
         cluster.fence(broker_id, is_fenced=broker_id == 6)
-    placed = place(cluster.view, 60, 3, Random(seed))
+    placed = place_replicas(cluster.view, 60, 3, Random(seed))
     assert all(len(set(replicas)) == 3 for replicas in placed)
     assert all({racks[each] for each in replicas} == {"a", "b", "c"} for replicas in placed)
     leaders = Counter(replicas[0] for replicas in placed)
@@ -289,9 +289,9 @@ def test_a_broker_that_leaves_takes_no_replicas_until_it_has_left() -> None:
     )
     cluster.replay([(leaves, 1)])
     with pytest.raises(ApiError):
-        place(replace(cluster.view, leaving={2: 7}), 1, 2, Random(3))
+        place_replicas(replace(cluster.view, leaving={2: 7}), 1, 2, Random(3))
     cluster.fence(2)
-    assert place(cluster.view, 3, 2, Random(3)) == [[1, 2]] * 3
+    assert place_replicas(cluster.view, 3, 2, Random(3)) == [[1, 2]] * 3
 
 
 def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None:
@@ -302,9 +302,9 @@ def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None
         broker_id=2, broker_epoch=broker.epoch, cordoned_log_dirs=list(broker.log_dirs)
     )
     cluster.replay([(change, 3)])
-    assert place(cluster.view, 3, 1, Random(3)) == [[1], [1], [1]]
+    assert place_replicas(cluster.view, 3, 1, Random(3)) == [[1], [1], [1]]
     with pytest.raises(ApiError):
-        place(cluster.view, 1, 2, Random(3))
+        place_replicas(cluster.view, 1, 2, Random(3))
     with pytest.raises(ApiError, match="all directories of broker 2 are cordoned"):
         check_assignments(cluster.view, [[1, 2]])
     check_assignments(cluster.view, [[1]])
