@@ -14,7 +14,7 @@ from typing import TypeVar
 import trio
 
 from kraftwire.client.cluster import (
-    Cluster,
+    ClusterConnections,
     ClusterSettings,
     error_detail,
     is_temporary,
@@ -53,7 +53,7 @@ class Attempts:
     """Sends requests until a node gives a final response. Order: close it with `close`."""
 
     def __init__(self, cluster: ClusterSettings, retry: RetrySettings) -> None:
-        self._cluster = Cluster(cluster)
+        self._cluster = ClusterConnections(cluster)
         self._retry = retry
         self._count = 0
         # The node that failed last: others are tried before it.

@@ -53,7 +53,7 @@ class ClusterSettings:
     security: ClientSecurity | None = None
 
 
-class Cluster:
+class ClusterConnections:
     """The known nodes of a cluster. Order: close it with `close`."""
 
     def __init__(self, settings: ClusterSettings) -> None:

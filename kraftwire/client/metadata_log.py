@@ -16,7 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from kraftwire.client.cluster import is_temporary, refusal
 from kraftwire.client.security import Given, client_security
-from kraftwire.client.sync import Admin, Connection
+from kraftwire.client.sync import Admin, BlockingConnection
 from kraftwire.errors import ApiError, LogMovedError, WireError
 from kraftwire.messages import fetch_request, fetch_snapshot_request
 from kraftwire.messages.fetch_request import FetchRequest
@@ -93,7 +93,7 @@ class _BehindError(ApiError):
 
 @dataclass(slots=True)
 class _Leader:
-    connection: Connection
+    connection: BlockingConnection
     epoch: int
 
 
@@ -293,7 +293,7 @@ class QuorumReader:
     def _connected(self) -> _Leader:
         if self._leader is None:
             address, epoch = self._find_leader()
-            connection = Connection(
+            connection = BlockingConnection(
                 address,
                 client_id=self._client_id,
                 timeout_s=_TIMEOUT_S,

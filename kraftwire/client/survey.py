@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import trio
 
-from kraftwire.client.cluster import Cluster, error_detail
+from kraftwire.client.cluster import ClusterConnections, error_detail
 from kraftwire.client.requests import is_led, known_leader, log_request
 from kraftwire.client.results import NodeInfo
 from kraftwire.errors import ApiError, SecurityError, WireError
@@ -45,7 +45,7 @@ class NodeState:
         return where if self.node_id is None else f"node {self.node_id} ({where})"
 
 
-async def survey(cluster: Cluster) -> list[NodeState]:
+async def survey(cluster: ClusterConnections) -> list[NodeState]:
     """Query all known nodes at once. Order: that of the addresses."""
     found: dict[Address, NodeState] = {}
 
@@ -69,7 +69,7 @@ async def survey(cluster: Cluster) -> list[NodeState]:
     ]
 
 
-async def _query(cluster: Cluster, address: Address, node_id: int | None) -> NodeState:
+async def _query(cluster: ClusterConnections, address: Address, node_id: int | None) -> NodeState:
     node = NodeInfo(-1 if node_id is None else node_id, *address)
     if not cluster.settings.is_controllers:
         await cluster.connect(node)

@@ -79,7 +79,7 @@ class Admin:
     request = _blocking(AsyncAdmin.request)
 
 
-class Connection:
+class BlockingConnection:
     """A connection to one node for programs without an event loop.
 
     Each call runs an event loop of its own; the socket stays open between them. Parameters, order

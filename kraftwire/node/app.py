@@ -30,7 +30,7 @@ from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Context, Middleware
 from kraftwire.node.controller_metrics import snapshot_samples
@@ -329,7 +329,7 @@ class Node:
 
         async def serve(stream: trio.SocketStream, peer: str) -> None:
             tap = self._capture.tap(stream, True) if self._capture else None
-            connection = Connection(
+            connection = AcceptedConnection(
                 stream,
                 service,
                 self.config.limits,

@@ -57,7 +57,7 @@ class Service:
     guard: Guard | None = None
 
 
-class Connection:
+class AcceptedConnection:
     """Serves one stream until either side closes it."""
 
     def __init__(

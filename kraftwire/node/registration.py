@@ -10,6 +10,9 @@ Source: Kafka's `ControllerRegistrationManager` and `BrokerLifecycleManager`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
 import trio
 
 from kraftwire.controller.image import ControllerImage
@@ -30,6 +33,8 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.wire.message import Message
 
 _PLAINTEXT = 0
+
+T = TypeVar("T")
 
 # Units: seconds. A fenced broker sends heartbeats often, so that it is unfenced soon after its
 # start.
@@ -107,18 +112,8 @@ class Registration:
         return ControllerRegistrationRequest(
             controller_id=self._context.key.id,
             incarnation_id=self._incarnation_id,
-            listeners=[
-                controller_schema.Listener(
-                    name=e.listener, host=e.host, port=e.port, security_protocol=_PLAINTEXT
-                )
-                for e in self._endpoints(is_controller=True)
-            ],
-            features=[
-                controller_schema.Feature(
-                    name=name, min_supported_version=low, max_supported_version=high
-                )
-                for name, (low, high) in SUPPORTED_FEATURES.items()
-            ],
+            listeners=_listeners(self._endpoints(is_controller=True), controller_schema.Listener),
+            features=_features(controller_schema.Feature),
         )
 
     async def _run_broker(self) -> None:
@@ -147,18 +142,8 @@ class Registration:
             broker_id=context.key.id,
             cluster_id=context.raft.cluster_id or "",
             incarnation_id=self._incarnation_id,
-            listeners=[
-                broker_schema.Listener(
-                    name=e.listener, host=e.host, port=e.port, security_protocol=_PLAINTEXT
-                )
-                for e in self._endpoints(is_controller=False)
-            ],
-            features=[
-                broker_schema.Feature(
-                    name=name, min_supported_version=low, max_supported_version=high
-                )
-                for name, (low, high) in SUPPORTED_FEATURES.items()
-            ],
+            listeners=_listeners(self._endpoints(is_controller=False), broker_schema.Listener),
+            features=_features(broker_schema.Feature),
             rack=context.config.rack,
             log_dirs=[context.key.directory_id],
         )
@@ -249,3 +234,17 @@ class Registration:
     async def _back_off(self) -> None:
         await trio.sleep(self._backoff)
         self._backoff = min(self._backoff * 2, _BACKOFF_MAX)
+
+
+def _listeners(endpoints: Iterable[Endpoint], listener: Callable[..., T]) -> list[T]:
+    return [
+        listener(name=e.listener, host=e.host, port=e.port, security_protocol=_PLAINTEXT)
+        for e in endpoints
+    ]
+
+
+def _features(feature: Callable[..., T]) -> list[T]:
+    return [
+        feature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+    ]

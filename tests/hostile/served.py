@@ -15,7 +15,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard
@@ -95,7 +95,7 @@ class Served:
     def serve(self, stream: Any) -> None:
         """Serve a stream."""
         listener = Listener("CONTROLLER", "here", 9093, True, True)
-        connection = Connection(
+        connection = AcceptedConnection(
             stream,
             Service(listener, _VERSIONS, self._answer, self._guard),
             ConnectionLimits(),

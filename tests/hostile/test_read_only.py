@@ -18,7 +18,7 @@ from kraftwire.messages.unregister_broker_response import UnregisterBrokerRespon
 from kraftwire.node import handlers
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.read_only import CHANGING
@@ -129,7 +129,7 @@ async def test_the_mark_of_a_listener_reaches_the_handlers(
     listener = Listener("PLAINTEXT", "here", 9092, False, True, is_read_only)
     service = Service(listener, BROKER_VERSIONS, answer)
     limits, stats = ConnectionLimits(), ConnectionStats()
-    connection = Connection(
+    connection = AcceptedConnection(
         far, service, limits, stats=stats, garbage=RateLimit(trio.current_time)
     )
     nursery.start_soon(connection.serve)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -44,7 +44,7 @@ def ask(cluster: Cluster, message: Message) -> Any:
     leader = cluster.controller.leader()
     address = cluster.bootstrap_controllers.split(",")[leader - 1]
     host, port = address.split(":")
-    with Connection((host, int(port)), client_id="test", timeout_s=30) as connection:
+    with BlockingConnection((host, int(port)), client_id="test", timeout_s=30) as connection:
         return connection.request(message)
 
 

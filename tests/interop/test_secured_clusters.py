@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from tests.support.certificates import KEY_PASSWORD, PASSWORD, identity
 from tests.support.quorum_tools import masked, ours, theirs
@@ -115,7 +115,7 @@ def test_watch_and_long_connections_outlive_a_session(kafka: Kafka) -> None:
     assert "no answer" not in watched.stdout
     address = (HOST, kafka.node.listeners["LOGIN"])
     until = time.monotonic() + 2.5 * SESSION_MS / 1000
-    with Connection(address, client_id="me", timeout_s=30, security=values) as connection:
+    with BlockingConnection(address, client_id="me", timeout_s=30, security=values) as connection:
         while time.monotonic() < until:
             connection.request(DescribeClusterRequest())
             time.sleep(0.2)

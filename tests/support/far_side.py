@@ -18,7 +18,7 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.link import Link, LinkStats
@@ -62,8 +62,8 @@ class FarSide:
     async def _serve(self, far: Any) -> None:
         service = Service(LISTENER, self.versions, self._answer)
         stats, limit = ConnectionStats(), RateLimit(trio.current_time)
-        connection = Connection(far, service, ConnectionLimits(), stats=stats, refusals=limit)
-        await connection.serve()
+        limits = ConnectionLimits()
+        await AcceptedConnection(far, service, limits, stats=stats, refusals=limit).serve()
 
     async def _answer(self, request: Request) -> Message | None:
         if isinstance(request.message, ApiVersionsRequest):

@@ -17,7 +17,7 @@ from typing import Self
 
 import trio
 
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.controller.versions import SUPPORTED_FEATURES
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -200,11 +200,11 @@ class Controllers:
             is_over.set()
             thread.join()
 
-    def _connection(self, member: Member) -> Connection:
+    def _connection(self, member: Member) -> BlockingConnection:
         address = "127.0.0.1", member.port
-        return Connection(address, client_id="bench", timeout_s=_REQUEST_SECONDS)
+        return BlockingConnection(address, client_id="bench", timeout_s=_REQUEST_SECONDS)
 
-    def _create(self, connection: Connection, partitions: int) -> int:
+    def _create(self, connection: BlockingConnection, partitions: int) -> int:
         topic = CreatableTopic(
             name=next(self._names), num_partitions=partitions, replication_factor=_FACTOR
         )

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from kraftwire.client.security import client_security
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.errors import KraftwireError
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.envelope import encode_request
@@ -90,7 +90,7 @@ def log_in_by(properties: Mapping[str, str]) -> None:
 def ask(port: int, message: Message) -> Message:
     """The answer to one request on a connection of its own, outside of trio."""
     address = (HOST, port)
-    with Connection(
+    with BlockingConnection(
         address, client_id="siege", timeout_s=_ASK_SECONDS, security=_Own.security
     ) as connection:
         return connection.request(message)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kraftwire.cli import main as cli
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
@@ -240,7 +240,7 @@ class Member:
         with warnings.catch_warnings():
             # Passwords in clear are no secret here.
             warnings.simplefilter("ignore")
-            connection = Connection(
+            connection = BlockingConnection(
                 address, client_id="test", timeout_s=seconds, security=self.client
             )
         with connection:

@@ -12,7 +12,7 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits, load
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logins import guards_of, stores_of
@@ -102,7 +102,7 @@ async def _is_served(path: Path, context: ssl.SSLContext) -> bool:
         service = Service(listener, {18: (0, 4)}, _versions, guard)
         refusals = RateLimit(trio.current_time)
         stats = ConnectionStats()
-        await Connection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
+        await AcceptedConnection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

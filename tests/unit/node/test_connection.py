@@ -21,7 +21,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logs import LOGGER, RateLimit
@@ -58,7 +58,7 @@ class Peer:
         self.admission = Admission()
         self.stream, own = trio.testing.memory_stream_pair()
         service = Service(LISTENER, VERSIONS, answer)
-        self.connection = Connection(
+        self.connection = AcceptedConnection(
             own,
             service,
             limits or ConnectionLimits(),

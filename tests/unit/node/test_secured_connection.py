@@ -20,7 +20,7 @@ from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
@@ -75,7 +75,7 @@ class Peer:
             self.seen.append(request)
             return MetadataResponse()
 
-        connection = Connection(
+        connection = AcceptedConnection(
             far,
             Service(listener, VERSIONS, answer, passed),
             LIMITS,
@@ -259,7 +259,7 @@ async def _plaintext_at_tls() -> dict[str, int]:
         stream = await listening.accept()
         service = Service(Listener("C", "", 1, True, False), VERSIONS, _unused, guard)
         refusals = RateLimit(trio.current_time)
-        await Connection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
+        await AcceptedConnection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

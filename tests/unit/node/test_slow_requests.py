@@ -17,7 +17,7 @@ from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, Service
+from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit
@@ -40,7 +40,7 @@ def served(nursery: trio.Nursery, handshake_ms: int) -> tuple[Any, ConnectionSta
     near, far = trio.testing.memory_stream_pair()
     service = Service(Listener("CONTROLLER", "here", 9093, True, False), VERSIONS, _answer)
     stats, limits = ConnectionStats(), ConnectionLimits(handshake_ms=handshake_ms)
-    connection = Connection(
+    connection = AcceptedConnection(
         far, service, limits, stats=stats, refusals=RateLimit(trio.current_time)
     )
     nursery.start_soon(connection.serve)

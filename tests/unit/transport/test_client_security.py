@@ -19,7 +19,7 @@ import trio.testing
 
 from kraftwire.client import Admin
 from kraftwire.client.security import client_security
-from kraftwire.client.sync import Connection
+from kraftwire.client.sync import BlockingConnection
 from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -132,6 +132,11 @@ def _plain(protocol: str = "SASL_SSL", password: str = PASSWORD) -> dict[str, st
     }
 
 
+def _connection(node: FakeNode) -> BlockingConnection:
+    address = ("127.0.0.1", node.port)
+    return BlockingConnection(address, client_id="me", timeout_s=30, security=_plain())
+
+
 def _ask(node: FakeNode, security: dict[str, str] | None, host: str = "127.0.0.1") -> int:
     """Discover a cluster; returns how many nodes it has."""
     admin = Admin(bootstrap_servers=f"{host}:{node.port}", timeout_s=30, security=security)
@@ -193,9 +198,7 @@ def test_a_session_is_renewed_on_its_connection(tmp_path: Path) -> None:
     """In time, without another connection; a lifetime of 1 ms is over at the next request."""
     login = Login(lifetime_ms=1)
     with _node(login.answers(), node_context(identity(), tmp_path)) as node:
-        address = ("127.0.0.1", node.port)
-        security = _plain()
-        with Connection(address, client_id="me", timeout_s=30, security=security) as connection:
+        with _connection(node) as connection:
             for _ in range(3):
                 time.sleep(0.002)
                 connection.request(MetadataRequest(topics=[]))
@@ -207,8 +210,7 @@ def test_a_session_that_is_not_renewed_ends_its_connection_alone(tmp_path: Path)
     """As one of less than a second: another connection may be tried."""
     login = Login(lifetime_ms=1)
     with _node(login.answers(), node_context(identity(), tmp_path)) as node:
-        address = ("127.0.0.1", node.port)
-        with Connection(address, client_id="me", timeout_s=30, security=_plain()) as connection:
+        with _connection(node) as connection:
             node.answers[SASL_HANDSHAKE] = _no_login
             time.sleep(0.002)
             with pytest.raises(ApiError, match="does not renew the session") as caught:
@@ -258,8 +260,7 @@ def test_a_session_without_end_is_not_renewed(tmp_path: Path) -> None:
     """A node without session lifetime refuses to renew."""
     login = Login()
     with _node(login.answers(), node_context(identity(), tmp_path)) as node:
-        address = ("127.0.0.1", node.port)
-        with Connection(address, client_id="me", timeout_s=30, security=_plain()) as connection:
+        with _connection(node) as connection:
             for _ in range(3):
                 connection.request(MetadataRequest(topics=[]))
         assert login.count == 1
