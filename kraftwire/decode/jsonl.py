@@ -21,7 +21,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import NAME_CHARACTERS_MAX
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.nested import is_plain
-from kraftwire.decode.body.quick import ordinary_schema
+from kraftwire.decode.body.ordinary import form_of
 from kraftwire.decode.body.records import FieldBatches, Settings, read_into
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.decode.files.report import FileLine
@@ -120,7 +120,7 @@ class JsonLines(Sink):
         self._encoder = _Encoder()
         self._short = _OrdinaryLines(settings, _Encoder().encode_whole) if settings else None
 
-    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
+    def take_ordinary(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Write frames that are not decoded yet, if they are ordinary."""
         return map(self._quick, frames, count(number))
 
@@ -292,13 +292,11 @@ class _OrdinaryLines:
         return b"".join((head.encode("ascii"), body, _END))
 
     def _find_plan(self, direction: str, key: int | None, version: int | None) -> _Plan:
-        schema = ordinary_schema(direction == "request", key, version)
-        if schema is None or key is None or version is None:
+        form = form_of(direction == "request", key, version)
+        if form is None or form.names_topics or key is None or not is_plain(form.message.NAME):
             return None
-        if not is_plain(schema.message.NAME):
-            return None
-        body_plan = self._bodies.plan(schema.message, version)
-        return None if body_plan is None else (body_plan, schema.has_tags, messages.API_NAMES[key])
+        body_plan = self._bodies.plan(form.message, form.version)
+        return None if body_plan is None else (body_plan, form.has_tags, messages.API_NAMES[key])
 
     def _head(self, frame: RawFrame, number: int, name: str, header: str) -> str:
         latency = frame.latency_ms

@@ -34,7 +34,7 @@ class Sink:
     def frame(self, frame: Frame, /) -> None:
         """Show a frame that passed the filters."""
 
-    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
+    def take_ordinary(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Show ordinary frames before they are decoded; yields for each whether it was shown.
 
         `number` is that of the first of them in the run. Frames that were not shown have to come

@@ -23,7 +23,7 @@ PYTHON = "Python"
 
 
 # Must equal the number in `module.c`: a module built from older sources would be called wrongly.
-_INTERFACE = 12
+_INTERFACE = 13
 
 
 def _load() -> ModuleType | None:

@@ -13,7 +13,8 @@ class Plan:
     """What one version of a message has, for decoding and encoding.
 
     `shapes` as `kraftwire.wire.plans` describes them, inner structs first; `decoder` and
-    `encoder` are the generated functions, to which the plan falls back.
+    `encoder` are the generated functions, to which the plan falls back. A message may have
+    `elements_free` elements of small structs, and one more for each `element_bytes_min` bytes.
     """
 
     def __new__(
@@ -22,14 +23,19 @@ class Plan:
         decoder: Callable[[bytes, int, int], tuple[Any, int]],
         encoder: Callable[[Any], bytes],
         string_size_max: int,
+        elements_free: int,
+        element_bytes_min: int,
         /,
     ) -> Plan: ...
     def decode(self, data: bytes, position: int, budget: int, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
-    def has_unknown_tags(self, message: Any, /) -> bool:
-        """Whether a decoded message may have tagged fields that the schema lacks.
+    def read(
+        self, data: bytes, is_request: bool, has_tags: bool, /
+    ) -> tuple[Any, bool] | None:
+        """The message in a frame without its length, and whether any error code in it is set.
 
-        True as well for objects that no decoder makes.
+        None where header or body are not as usual: tagged fields in a header that `has_tags`,
+        unknown ones in the body, bytes after it, damage.
         """
 
 class JsonPlan:

@@ -15,6 +15,8 @@ typedef struct {
     PyObject *data; /* borrowed: the caller of `decode` holds it */
     PyObject *view; /* owned: a memoryview of all of it, once there are records */
     int64_t budget;
+    /* Whether a tagged field came that the schema lacks, and an error code other than 0. */
+    bool has_unknown, has_error;
     /* A large message's objects are hidden from the collector until it is complete: a collection,
        which any allocation may start, would walk over all that was made so far, again and again.
        They are listed here (borrowed: each is held by another one or by a function under way). */
@@ -239,15 +241,18 @@ static inline PyObject *get_value(Input *in, const Field *field)
         return get_sized(in, field, field->is_nullable);
     if (bytes_left(in) < field->size)
         return NULL;
+    if (field->is_error && (in->p[0] | in->p[1]))
+        in->has_error = true;
     PyObject *value = get_fixed(in->p, field->kind);
     in->p += field->size;
     return value;
 }
 
-static int keep_unknown(PyObject *object, const Shape *shape, uint32_t tag, const uint8_t *p,
-                        Py_ssize_t size)
+static int keep_unknown(Input *in, PyObject *object, const Shape *shape, uint32_t tag,
+                        const uint8_t *p, Py_ssize_t size)
 {
     PyObject **held = slot(object, shape->unknown_offset);
+    in->has_unknown = true;
     if (*held == Py_None) {
         PyObject *tags = PyDict_New();
         if (tags == NULL)
@@ -280,7 +285,7 @@ static int64_t get_tag(Input *in, const Shape *shape, PyObject *object, int64_t 
         Py_SETREF(*slot(object, field->offset), value);
         return in->p == after ? (int64_t)tag : -1;
     }
-    int result = keep_unknown(object, shape, (uint32_t)tag, in->p, (Py_ssize_t)size);
+    int result = keep_unknown(in, object, shape, (uint32_t)tag, in->p, (Py_ssize_t)size);
     in->p = after;
     return result < 0 ? -1 : (int64_t)tag;
 }
@@ -328,22 +333,31 @@ static PyObject *decode_struct(Input *in, const Shape *shape)
     return object;
 }
 
-static PyObject *decode(Plan *plan, PyObject *data, Py_ssize_t position, int64_t budget)
+/* The message at a position in the input; afterwards `p` is where it ends. */
+static PyObject *decode_at(Input *in, const Plan *plan, PyObject *data, Py_ssize_t position,
+                           int64_t budget)
 {
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
     Py_ssize_t size = PyBytes_GET_SIZE(data);
-    if (position < 0 || position > size)
-        return NULL;
-    Input in = {.plan = plan, .start = start, .p = start + position, .end = start + size,
-                .data = data, .budget = budget, .hides = size >= HIDE_SIZE_MIN};
-    PyObject *message = decode_struct(&in, plan->shapes + plan->shape_count - 1);
-    Py_XDECREF(in.view);
+    *in = (Input){.plan = plan, .start = start, .p = start + position, .end = start + size,
+                  .data = data, .budget = budget, .hides = size >= HIDE_SIZE_MIN};
+    PyObject *message = decode_struct(in, plan->shapes + plan->shape_count - 1);
+    Py_XDECREF(in->view);
     if (message != NULL)
-        show(&in);
-    PyMem_Free(in.made);
+        show(in);
+    PyMem_Free(in->made);
+    return message;
+}
+
+static PyObject *decode(Plan *plan, PyObject *data, Py_ssize_t position, int64_t budget)
+{
+    Input in;
+    if (position < 0 || position > PyBytes_GET_SIZE(data))
+        return NULL;
+    PyObject *message = decode_at(&in, plan, data, position, budget);
     if (message == NULL)
         return NULL;
-    PyObject *after = PyLong_FromSsize_t(in.p - start);
+    PyObject *after = PyLong_FromSsize_t(in.p - in.start);
     PyObject *result = after == NULL ? NULL : PyTuple_Pack(2, message, after);
     Py_XDECREF(after);
     Py_DECREF(message);
@@ -364,4 +378,61 @@ PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
         PyErr_Clear();
     }
     return PyObject_Vectorcall(plan->decoder, arguments, (size_t)count, NULL);
+}
+
+static bool is_utf8(const uint8_t *p, Py_ssize_t size)
+{
+    Py_ssize_t at = 0;
+    while (at < size && p[at] < 0x80)
+        at++;
+    if (at == size)
+        return true;
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)p, size, NULL);
+    PyErr_Clear();
+    Py_XDECREF(text);
+    return text != NULL;
+}
+
+/* Where the body begins in a frame whose header is as usual, without tagged fields; -1 if not. */
+static Py_ssize_t body_start(PyObject *data, bool is_request, bool has_tags)
+{
+    const uint8_t *p = (const uint8_t *)PyBytes_AS_STRING(data);
+    Py_ssize_t size = PyBytes_GET_SIZE(data), at = is_request ? 10 : 4;
+    if (at > size)
+        return -1;
+    if (is_request) {
+        Py_ssize_t id_size = (int16_t)get_big(p + 8, 2);
+        if (id_size < -1 || id_size > size - at || (id_size > 0 && !is_utf8(p + at, id_size)))
+            return -1;
+        at += id_size > 0 ? id_size : 0;
+    }
+    if (!has_tags)
+        return at;
+    return at < size && p[at] == 0 ? at + 1 : -1;
+}
+
+PyObject *plan_read(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Plan *plan = (Plan *)self;
+    if (count != 3 || !PyBytes_CheckExact(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "expected bytes, and two facts of the header");
+        return NULL;
+    }
+    PyObject *data = arguments[0];
+    Py_ssize_t position = body_start(data, arguments[1] == Py_True, arguments[2] == Py_True);
+    if (position < 0)
+        Py_RETURN_NONE;
+    int64_t budget = plan->elements_free
+                     + (PyBytes_GET_SIZE(data) - position) / plan->element_bytes_min;
+    Input in;
+    PyObject *message = decode_at(&in, plan, data, position, budget);
+    if (message != NULL && (in.p != in.end || in.has_unknown))
+        Py_CLEAR(message);
+    if (message == NULL) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    PyObject *result = PyTuple_Pack(2, message, in.has_error ? Py_True : Py_False);
+    Py_DECREF(message);
+    return result;
 }

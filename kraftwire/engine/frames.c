@@ -279,6 +279,7 @@ static PyObject *usual_request(const InOrder *in, PyObject *reader, PyObject *da
     set(in, request, REQUEST_client_id, AT(reader, REQUESTS__client));
     set(in, request, REQUEST_has_response, Py_True);
     set(in, request, REQUEST_lost, Py_None);
+    set(in, request, REQUEST_skipped, in->nothing);
     int result = set_number(in, request, REQUEST_correlation_id, (int32_t)get_big(p + 8, 4));
     result |= set_number(in, request, REQUEST_position, -1);
     result |= set_number(in, request, REQUEST_time_ns, -1);

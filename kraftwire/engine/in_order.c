@@ -171,8 +171,9 @@ static int prepare(InOrder *in)
         if (in->texts[at] == NULL)
             return -1;
     }
+    in->nothing = PyTuple_New(0);
     in->feed = PyObject_GetAttrString(in->classes[READER], "feed");
-    return in->feed == NULL ? -1 : 0;
+    return in->nothing == NULL || in->feed == NULL ? -1 : 0;
 }
 
 /* InOrder(classes, flows, frame_queue, remember, frame_size_max, counted_size_min) */
@@ -234,6 +235,7 @@ static int in_order_clear(PyObject *self)
     Py_CLEAR(in->frames);
     Py_CLEAR(in->remember);
     Py_CLEAR(in->feed);
+    Py_CLEAR(in->nothing);
     return 0;
 }
 

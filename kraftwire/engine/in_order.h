@@ -23,7 +23,7 @@ enum {
     X(REQUESTS, _raw_client) X(REQUESTS, _table) \
     X(REQUEST, api_key) X(REQUEST, api_version) X(REQUEST, correlation_id) \
     X(REQUEST, client_id) X(REQUEST, has_response) X(REQUEST, lost) X(REQUEST, position) \
-    X(REQUEST, time_ns) \
+    X(REQUEST, skipped) X(REQUEST, time_ns) \
     X(FRAME, api_key) X(FRAME, api_version) X(FRAME, connection) X(FRAME, correlation_id) \
     X(FRAME, data) X(FRAME, direction) X(FRAME, end_file) X(FRAME, end_position) X(FRAME, file) \
     X(FRAME, findings) X(FRAME, kind) X(FRAME, latency_ms) X(FRAME, missing) X(FRAME, position) \
@@ -45,7 +45,7 @@ enum { ATTRIBUTES(NUMBER_OF) ATTRIBUTE_COUNT };
 typedef struct {
     PyObject_HEAD
     PyObject *classes[CLASSES];
-    PyObject *flows, *queue, *frames, *remember, *feed, *texts[TEXTS];
+    PyObject *flows, *queue, *frames, *remember, *feed, *nothing, *texts[TEXTS];
     Py_ssize_t offsets[ATTRIBUTE_COUNT];
     long long frame_size_max, counted_size_min, payload, latest_ns;
 } InOrder;

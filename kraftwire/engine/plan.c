@@ -52,19 +52,19 @@ int require_depth(int depth)
     return -1;
 }
 
-/* (attribute, type, is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, tag,
-   default, number of the struct's shape or -1) */
+/* (attribute, type, is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, is_error,
+   tag, default, number of the struct's shape or -1) */
 static int read_field(Plan *plan, Shape *shape, Field *field, PyObject *item)
 {
     const char *attribute, *type;
-    int is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, child;
+    int is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, is_error, child;
     long long tag;
     PyObject *fallback;
     if (require_tuple(item, "a field") < 0)
         return -1;
-    if (!PyArg_ParseTuple(item, "ssppppppLOi", &attribute, &type, &is_array, &is_compact,
-                          &is_nullable, &is_tagged, &is_optional, &is_ignorable, &tag, &fallback,
-                          &child)
+    if (!PyArg_ParseTuple(item, "sspppppppLOi", &attribute, &type, &is_array, &is_compact,
+                          &is_nullable, &is_tagged, &is_optional, &is_ignorable, &is_error, &tag,
+                          &fallback, &child)
         || kind_named(type, &field->kind) < 0)
         return -1;
     field->size = field->kind < KIND_STRING ? fixed_size(field->kind) : 0;
@@ -82,6 +82,7 @@ static int read_field(Plan *plan, Shape *shape, Field *field, PyObject *item)
     field->is_tagged = is_tagged;
     field->is_optional = is_optional;
     field->is_ignorable = is_ignorable;
+    field->is_error = is_error && !is_array && field->kind == KIND_INT16;
     field->tag = (uint32_t)tag;
     field->fallback = Py_NewRef(fallback);
     if (is_array) {
@@ -135,25 +136,31 @@ static int read_shape(Plan *plan, Shape *shape, PyObject *item)
     return require_depth(shape->depth);
 }
 
-/* Plan(shapes, decoder, encoder, string_size_max) */
+/* Plan(shapes, decoder, encoder, string_size_max, elements_free, element_bytes_min) */
 static PyObject *plan_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
     PyObject *shapes, *decoder, *encoder;
-    Py_ssize_t string_size_max;
+    Py_ssize_t string_size_max, elements_free, element_bytes_min;
     if (refuse_keywords(keywords, "a plan") < 0)
         return NULL;
-    if (!PyArg_ParseTuple(arguments, "O!OOn", &PyTuple_Type, &shapes, &decoder, &encoder,
-                          &string_size_max))
+    if (!PyArg_ParseTuple(arguments, "O!OOnnn", &PyTuple_Type, &shapes, &decoder, &encoder,
+                          &string_size_max, &elements_free, &element_bytes_min))
         return NULL;
     int count = count_shapes(shapes);
     if (count < 0)
         return NULL;
+    if (element_bytes_min < 1) {
+        PyErr_SetString(PyExc_ValueError, "an element has at least one byte");
+        return NULL;
+    }
     Plan *plan = (Plan *)type->tp_alloc(type, 0);
     if (plan == NULL)
         return NULL;
     plan->decoder = Py_NewRef(decoder);
     plan->encoder = Py_NewRef(encoder);
     plan->string_size_max = string_size_max;
+    plan->elements_free = elements_free;
+    plan->element_bytes_min = element_bytes_min;
     plan->shapes = PyMem_Calloc((size_t)count, sizeof(Shape));
     if (plan->shapes == NULL) {
         Py_DECREF(plan);
@@ -192,8 +199,8 @@ static PyMethodDef plan_methods[] = {
     {"decode", (PyCFunction)(void (*)(void))plan_decode, METH_FASTCALL,
      "decode(data, position, budget): the message there and the position after it."},
     {"encode", plan_encode, METH_O, "encode(message): its bytes."},
-    {"has_unknown_tags", plan_has_unknown_tags, METH_O,
-     "has_unknown_tags(message): whether it may have tagged fields that the schema lacks."},
+    {"read", (PyCFunction)(void (*)(void))plan_read, METH_FASTCALL,
+     "read(data, is_request, has_tags): the message in a frame, and whether any error code is set."},
     {NULL, NULL, 0, NULL},
 };
 

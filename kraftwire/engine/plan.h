@@ -32,10 +32,10 @@ typedef struct Shape Shape;
 /* A field of a struct. `size` is that of a fixed-width value, or the fewest bytes of an element
    of an array; `offset` is the slot's place in an object; `fallback` (owned) is the value of a
    field that is not there, or the empty tuple for a new list or struct. `optional` is a struct
-   for which None stands when every field is at its default. */
+   for which None stands when every field is at its default, and `is_error` marks error codes. */
 typedef struct {
     Kind kind;
-    bool is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable;
+    bool is_array, is_compact, is_nullable, is_tagged, is_optional, is_ignorable, is_error;
     uint32_t tag;
     Py_ssize_t size, offset;
     PyObject *fallback;
@@ -52,10 +52,11 @@ struct Shape {
     Field *fields;
 };
 
-/* `decoder` and `encoder` are the Python functions that the plan falls back to. */
+/* `decoder` and `encoder` are the Python functions that the plan falls back to. A message may have so
+   many free elements of small structs, and one more for each `element_bytes_min` bytes. */
 typedef struct {
     PyObject_HEAD
-    Py_ssize_t string_size_max;
+    Py_ssize_t string_size_max, elements_free, element_bytes_min;
     int shape_count;
     Shape *shapes;
     PyObject *decoder, *encoder;
@@ -65,7 +66,7 @@ extern PyType_Spec plan_spec;
 
 PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
 PyObject *plan_encode(PyObject *self, PyObject *message);
-PyObject *plan_has_unknown_tags(PyObject *self, PyObject *message);
+PyObject *plan_read(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
 
 /* The kind of a type by the schema's name for it; -1 with an exception if there is none. */
 int kind_named(const char *name, Kind *kind);

@@ -73,6 +73,11 @@ class FieldFacts(_Facts):
         """Whether the field names the topic, by name or by id, of the fields around it."""
         return self.entity_type == "topicName" or self.name == "topicId"
 
+    @property
+    def is_error_code(self) -> bool:
+        """Whether the field holds an error code."""
+        return self.type == "int16" and not self.is_array and self.name.endswith("rrorCode")
+
 
 class StructFacts(_Facts):
     """A struct: the Python class that holds it and its fields in wire order."""

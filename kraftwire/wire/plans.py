@@ -7,7 +7,7 @@ description, nested tuples; `kraftwire/engine/plan.c` is the counterpart.
 from __future__ import annotations
 
 from kraftwire import engine
-from kraftwire.limits import ELEMENT_BYTES_MIN, STRING_SIZE_MAX
+from kraftwire.limits import ELEMENT_BYTES_MIN, ELEMENT_FREE_COUNT, STRING_SIZE_MAX
 from kraftwire.wire.sizes import is_optional_struct, min_struct_size
 
 TYPE_CHECKING = False
@@ -38,16 +38,12 @@ def choose_encoder(cls: Any, version: int) -> None:
         _enter_plan(cls, version)
 
 
-def unknown_tags_check(cls: Any, version: int) -> Callable[[Any], bool] | None:
-    """Return the engine's check of a decoded message for unknown tags; None without the engine.
-
-    It may also be true for objects that no decoder makes.
-    """
+def engine_plan(cls: Any, version: int) -> Any:
+    """Return the engine's plan of a version, which must exist; None without the engine."""
     if engine.core is None:
         return None
     choose_decoder(cls, version)
-    plan = getattr(cls._DECODE[version], "__self__", None)
-    return None if plan is None else plan.has_unknown_tags
+    return getattr(cls._DECODE[version], "__self__", None)
 
 
 def python_decoder(cls: Any, version: int) -> Decoder:
@@ -80,6 +76,8 @@ def _enter_plan(cls: Any, version: int) -> None:
         python_decoder(cls, version),
         python_encoder(cls, version),
         STRING_SIZE_MAX,
+        ELEMENT_FREE_COUNT,
+        ELEMENT_BYTES_MIN,
     )
     cls._DECODE[version] = plan.decode
     cls._ENCODE[version] = plan.encode
@@ -141,6 +139,7 @@ def _field(facts: FieldFacts, version: int, child: int) -> tuple[Any, ...]:
         version in facts.tagged,
         is_optional_struct(facts),
         facts.is_ignorable,
+        facts.is_error_code,
         max(facts.tag, 0),
         facts.default,
         child,

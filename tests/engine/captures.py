@@ -27,8 +27,11 @@ _PACKETS = 400
 def _seen(frame: RawFrame) -> list[Any]:
     values = [getattr(frame, name) for name in RawFrame.__slots__ if name != "request"]
     request = frame.request
-    names = () if request is None else type(request).__slots__
-    return [type(frame), *values, *[getattr(request, name) for name in names]]
+    if request is None:
+        return [type(frame), *values]
+    names = [name for name in type(request).__slots__ if name != "skipped"]
+    skipped = [each.correlation_id for each in request.skipped]
+    return [type(frame), *values, *[getattr(request, name) for name in names], skipped]
 
 
 def _read(*pieces: bytes) -> list[Any]:

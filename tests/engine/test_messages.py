@@ -54,7 +54,7 @@ def test_the_comparison_notices_a_plan_that_differs(monkeypatch: pytest.MonkeyPa
     def fall_back(*_: object) -> None:
         raise FellBack
 
-    loose = engine.core.Plan(shapes, fall_back, fall_back, 100_000)
+    loose = engine.core.Plan(shapes, fall_back, fall_back, 100_000, 10_000, 8)
     monkeypatch.setattr("tests.engine.twins.plan_of", lambda *_: loose)
     with pytest.raises(AssertionError, match="only the engine writes it"):
         compare_encoding(cls(cluster_id="x" * 40_000), 2)
@@ -73,16 +73,16 @@ def test_the_comparison_notices_a_plan_that_differs(monkeypatch: pytest.MonkeyPa
 def test_a_wrong_description_is_refused(shapes: object) -> None:
     """The plan writes at offsets that the description leads to, so it checks everything."""
     with pytest.raises((TypeError, ValueError, AttributeError)):
-        engine.core.Plan(shapes, None, None, 1)
+        engine.core.Plan(shapes, None, None, 1, 1, 1)
 
 
 def test_a_struct_that_holds_itself_is_refused() -> None:
     """The depth of a walk is the depth of the plan."""
     cls = find("VoteRequest")
-    field = ("topics", "struct", True, True, False, False, False, False, 0, (), 0)
+    field = ("topics", "struct", True, True, False, False, False, False, False, 0, (), 0)
     shape = (cls, True, True, 1, (field,), (), ())
     with pytest.raises(ValueError, match="before those that hold it"):
-        engine.core.Plan((shape,), None, None, 1)
+        engine.core.Plan((shape,), None, None, 1, 1, 1)
 
 
 def test_the_plan_falls_back_to_the_generated_functions() -> None:
@@ -91,7 +91,7 @@ def test_the_plan_falls_back_to_the_generated_functions() -> None:
     shapes = describe(cls.facts(), 2)
     calls: list[object] = []
     plan = engine.core.Plan(
-        shapes, lambda *given: calls.append(given), lambda given: calls.append(given), 32767
+        shapes, lambda *given: calls.append(given), lambda given: calls.append(given), 32767, 1, 1
     )
     plan.decode(b"\xff", 0, 7)
     plan.encode("no message")

@@ -32,7 +32,9 @@ def _fall_back(*_: Any) -> Any:
 def plan_of(cls: type[Message], version: int) -> Any:
     """A plan that raises `FellBack` instead of calling the Python functions."""
     shapes = describe(cls.facts(), version)
-    return engine.core.Plan(shapes, _fall_back, _fall_back, STRING_SIZE_MAX)
+    return engine.core.Plan(
+        shapes, _fall_back, _fall_back, STRING_SIZE_MAX, ELEMENT_FREE_COUNT, ELEMENT_BYTES_MIN
+    )
 
 
 def compare_decoding(cls: type[Message], version: int, data: bytes) -> Message | None:

@@ -198,6 +198,7 @@ class KafkaConnection:
 
     def _answer(self, lost: int) -> None:
         parked = self._unpark()
+        skipped = tuple(islice(self.pending, lost))
         if lost:
             # Responses come in the order of requests: those before this one were sent. Only of
             # Produce is it unknown, as its acks may be among the bytes that are missing.
@@ -207,7 +208,9 @@ class KafkaConnection:
             self._drop_requests(lost, parked.lost_bytes, is_sent=is_sent)
             detail = f"{lost} requests before this one in order have no response"
             note(parked.notes, "responses-lost", None, detail)
-        self._emit(self.pending.popleft(), parked)
+        request = self.pending.popleft()
+        request.skipped = skipped
+        self._emit(request, parked)
 
     def _emit(self, request: Request | None, parked: _Parked) -> None:
         each, reader = parked, self.responses

@@ -95,8 +95,9 @@ class Request:
     `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
     `time_ns` is that of the request's last packet, and `position` that of its frame; both are -1
     while packets are missing. If the capture lost the response, `lost` is how many it lost at once,
-    and how long they were together, 0 if that is unknown; else None. A request and its response
-    have the same object.
+    and how long they were together, 0 if that is unknown; else None. `skipped` are earlier requests
+    that stay without a response, as this one's response came in their turn. A request and its
+    response have the same object.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Request:
         "has_response",
         "lost",
         "position",
+        "skipped",
         "time_ns",
     )
 
@@ -117,6 +119,7 @@ class Request:
     has_response: bool
     lost: tuple[int, int] | None
     position: int
+    skipped: tuple[Request, ...]
     time_ns: int
 
     def __init__(
@@ -129,6 +132,7 @@ class Request:
         self.has_response = True
         self.lost = None
         self.position = -1
+        self.skipped = ()
         self.time_ns = -1
 
 

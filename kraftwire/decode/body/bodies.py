@@ -16,7 +16,7 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
-from kraftwire.decode.body.quick import ordinary_body
+from kraftwire.decode.body.ordinary import ordinary_payload
 from kraftwire.decode.body.scan import unknown_tags
 from kraftwire.decode.body.secrets import (
     is_damaged_token_response,
@@ -394,9 +394,10 @@ def _decode_ordinary(payload: Payload, api: tuple[int, int] | None) -> bool:
     api = _REQUESTED.unpack_from(data) if is_request and len(data) >= _REQUESTED.size else api
     if api is None:
         return False
-    body = ordinary_body(data, api, is_request=is_request, input_bytes=payload.input_bytes)
-    if body is None:
+    found = ordinary_payload(data, api, is_request=is_request, input_bytes=payload.input_bytes)
+    if found is None:
         return False
+    body, _ = found
     cls = RequestHeader if is_request else ResponseHeader
     version_of = request_header_version if is_request else response_header_version
     payload.api_key, payload.api_version = api

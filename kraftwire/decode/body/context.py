@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kraftwire.capture.limits import shortened
 from kraftwire.decode.body.bodies import Payload
-from kraftwire.decode.body.quick import names_topics
+from kraftwire.decode.body.ordinary import names_topics
 from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError

@@ -33,7 +33,7 @@ from kraftwire.decode.body.nested import (
     add_nested,
     is_plain,
 )
-from kraftwire.decode.body.quick import needs_learning
+from kraftwire.decode.body.ordinary import needs_learning
 from kraftwire.decode.body.records import (
     FieldBatches,
     Settings,

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from kraftwire.wire.plans import unknown_tags_check
 
-_ERROR_SUFFIX = "rrorCode"
 _PARTITIONS = frozenset(
     {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes", "index"}
 )
@@ -140,7 +138,7 @@ def _values(plan: _Plan, objects: list[Any]) -> Iterator[Any]:
             yield from _values(child.plan, structs)
 
 
-_errors = _Scanner(lambda facts: facts.type == "int16" and facts.name.endswith(_ERROR_SUFFIX))
+_errors = _Scanner(lambda facts: facts.is_error_code)
 _groups = _Scanner(lambda facts: facts.entity_type == "groupId" or facts.name == "groupId")
 _topics = _Scanner(lambda facts: facts.names_topic)
 _partitions = _Scanner(lambda facts: facts.type == "int32" and facts.name in _PARTITIONS)
@@ -225,21 +223,11 @@ def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
 
 def has_unknown_tags(message: Message, version: int) -> bool:
     """Whether there are tagged fields that the schema does not know."""
-    return bool(tag_check(type(message), version)(message))
-
-
-def tag_check(message: type[Message], version: int) -> Callable[[Any], Any]:
-    """A function that is true for a message with tagged fields that the schema does not know.
-
-    With the engine it may be true for a message that no decoder made.
-    """
-    key = message, version
+    key = type(message), version
     if key not in _TAG_CHECKS:
-        _TAG_CHECKS[key] = _has_none
-        if version in message.facts().flexible:
-            quick = unknown_tags_check(message, version)
-            _TAG_CHECKS[key] = quick or _tag_check(_structs.plan(*key))
-    return _TAG_CHECKS[key]
+        is_flexible = version in message.facts().flexible
+        _TAG_CHECKS[key] = _tag_check(_structs.plan(*key)) if is_flexible else _has_none
+    return bool(_TAG_CHECKS[key](message))
 
 
 _TAG_CHECKS: dict[tuple[type[Message], int], Callable[[Any], Any]] = {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from kraftwire.capture.framing.frames import Request
@@ -11,73 +10,49 @@ from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
 T = TypeVar("T")
 
-# How many connections without a request in flight are remembered: most will have one again.
-_IDLE_CONNECTIONS_MAX = 1000
-
 
 class PendingRequests(Generic[T]):
     """A table of the requests in flight: a value for each, until its response comes.
 
-    Servers answer the requests of a connection in their order, so a response also tells
-    that earlier requests on its connection stay without one. The total weight is limited; the
-    requests that wait longest are dropped.
+    The total weight is limited; the requests that wait longest are dropped. `dropped` holds their
+    values, and those of requests that a response has passed over, until they are taken.
     """
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
-        # Request -> its number, its value and weight.
-        self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
-        self._number = 0
+        # Request -> its value and weight, in the order of the requests.
+        self._waiting: dict[Request, tuple[T, int]] = {}
         self._weight = 0
         self._weight_max = weight_max
-        self._skipped: list[T] = []
+        self.dropped: list[T] = []
 
-    def add(self, connection: str, request: Request, value: T, weight: int = 1) -> None:
-        """Enter a request; `skipped` then returns the values that have to be dropped."""
-        waiting = self._by_connection.get(connection)
-        if waiting is None:
-            waiting = self._by_connection[connection] = {}
-        waiting[request] = self._number, value, weight
-        self._number += 1
+    def add(self, request: Request, value: T, weight: int = 1) -> None:
+        """Enter a request; values may have to be `dropped` for it."""
+        self._waiting[request] = value, weight
         self._weight += weight
         while self._weight > self._weight_max:
-            self._skipped.append(self._oldest())
+            self._drop(next(iter(self._waiting)))
 
-    def get(self, connection: str, request: Request) -> T | None:
+    def get(self, request: Request) -> T | None:
         """Return the value of a request, which stays in the table; None if it is not there."""
-        entry = self._by_connection.get(connection, {}).get(request)
-        return None if entry is None else entry[1]
+        entry = self._waiting.get(request)
+        return None if entry is None else entry[0]
 
-    def take(self, connection: str, request: Request) -> T | None:
-        """Remove a request, and return its value; `skipped` then returns those before it."""
-        waiting = self._by_connection.get(connection)
-        if not waiting or request not in waiting:
+    def take(self, request: Request) -> T | None:
+        """Remove a request, and return its value; those that it has `skipped` are `dropped`."""
+        for each in request.skipped:
+            if each in self._waiting:
+                self._drop(each)
+        entry = self._waiting.pop(request, None)
+        if entry is None:
             return None
-        number, value, weight = waiting.pop(request)
+        value, weight = entry
         self._weight -= weight
-        if waiting:
-            # Insertion order is the order of the frames.
-            while waiting and waiting[first := next(iter(waiting))][0] < number:
-                _, each, weight = waiting.pop(first)
-                self._skipped.append(each)
-                self._weight -= weight
-        elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
-            del self._by_connection[connection]
         return value
 
-    def skipped(self) -> Iterable[T]:
-        """Return the requests that the last response has shown to stay without one, and those
-        dropped to make room; each is returned once.
-        """
-        return self._once()
-
-    @property
-    def has_skipped(self) -> bool:
-        """Whether `skipped` would return any."""
-        return bool(self._skipped)
-
-    def _once(self) -> Iterator[T]:
+    def take_dropped(self) -> Iterator[T]:
+        """Yield the values that are `dropped`, each once."""
         # A reported request is no longer held: the receiver may decode it.
-        found, self._skipped = self._skipped[::-1], []
+        found, self.dropped = self.dropped[::-1], []
         while found:
             value = found.pop()
             yield value
@@ -85,27 +60,20 @@ class PendingRequests(Generic[T]):
 
     def drain(self) -> Iterator[T]:
         """Remove all requests, and yield their values in order of the requests."""
-        everything = [value for each in self._by_connection.values() for value in each.values()]
-        self._by_connection.clear()
+        everything = list(self._waiting.values())[::-1]
+        self._waiting.clear()
         self._weight = 0
-        everything.sort(key=itemgetter(0), reverse=True)
         while everything:
-            _, value, _ = everything.pop()
+            value, _ = everything.pop()
             yield value
             del value
 
     def replace(self, change: Callable[[T], T]) -> None:
         """Replace the value of each request by one of the same weight."""
-        for waiting in self._by_connection.values():
-            for request, (number, value, weight) in waiting.items():
-                waiting[request] = number, change(value), weight
+        for request, (value, weight) in self._waiting.items():
+            self._waiting[request] = change(value), weight
 
-    def _oldest(self) -> T:
-        """Drop the first request of the connection that came first, and return it."""
-        connection = next(name for name, waiting in self._by_connection.items() if waiting)
-        waiting = self._by_connection[connection]
-        _, value, weight = waiting.pop(next(iter(waiting)))
+    def _drop(self, request: Request) -> None:
+        value, weight = self._waiting.pop(request)
         self._weight -= weight
-        if not waiting:
-            del self._by_connection[connection]
-        return value
+        self.dropped.append(value)

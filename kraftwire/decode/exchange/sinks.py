@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from kraftwire.capture.framing.frames import RawFrame, Request
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.quick import quick_bodies
+from kraftwire.decode.body.ordinary import names_topics, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
@@ -45,16 +46,19 @@ _OBJECTS_BYTES_MAX = 8 * 1024 * 1024
 
 
 class ExchangeSink(Sink, Generic[T]):
-    """Pairs the frames it takes: reports each response with what was kept of its request.
+    """Reports each response with what was kept of its request, and requests without a response.
 
-    Requests that get no response are reported as well. What is kept of requests is bounded in
-    number; if they are `kept_whole`, in bytes, which `weight` estimates.
+    What is kept of requests is bounded in number; if they are `kept_whole`, in bytes, which
+    `weight` estimates.
     """
 
     takes_exchanges = True
     # Whether ordinary frames are taken by their bodies alone, without a `Frame`: see
-    # `decode.body.quick`.
-    reads_quickly: ClassVar[bool] = False
+    # `decode.body.ordinary`.
+    takes_bodies: ClassVar[bool] = False
+
+    # The names that ordinary frames reveal; set by a run.
+    learns: TopicNames | None = None
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
@@ -65,43 +69,54 @@ class ExchangeSink(Sink, Generic[T]):
         """Take the next frame."""
         self.take(decoded.raw, decoded.body, decoded)
 
-    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
+    def take_ordinary(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
         """Take frames one by one, if they are ordinary; their bodies are read together."""
-        return self._quickly(frames) if self.reads_quickly else super().quickly(frames, number)
+        if not self.takes_bodies:
+            return super().take_ordinary(frames, number)
+        return self._take_bodies(frames)
 
-    def _quickly(self, frames: Sequence[RawFrame]) -> Iterator[bool]:
-        for frame, body in zip(frames, quick_bodies(frames), strict=True):
-            if body is not None:
-                self.take(frame, body, None)
-            yield body is not None
+    def _take_bodies(self, frames: Sequence[RawFrame]) -> Iterator[bool]:
+        for frame, found in zip(frames, ordinary_bodies(frames), strict=True):
+            if found is None:
+                yield False
+                continue
+            body, may_have_errors = found
+            if self.learns is not None and names_topics(frame.api_key):
+                self.learns.learn(body, frame.api_version or 0)
+            self.take(frame, body, None, may_have_errors)
+            yield True
 
-    def take(self, frame: RawFrame, body: Message | None, decoded: Frame | None) -> None:
-        """Take the next frame and its body; `decoded` is None where the body was read quickly."""
+    def take(
+        self,
+        frame: RawFrame,
+        body: Message | None,
+        decoded: Frame | None,
+        may_have_errors: bool = True,
+    ) -> None:
+        """Take the next frame and its body; `decoded` is None for an ordinary one."""
         request = frame.request
         if frame.direction == "request":
             kept = self.keep_request(frame, body, decoded)
-            if kept is None:
-                return
-            if request is None or not request.has_response:
-                self.take_unanswered(kept, False)
-                return
-            self._keep(frame, request, kept)
+            if kept is not None:
+                self._keep(frame, request, kept)
             return
         found = None
         if request is not None:
-            found = self._pending.take(frame.connection, request)
-            if self._pending.has_skipped:
-                self._report_unanswered()
-        self.take_response(found, frame, body, decoded)
+            found = self._pending.take(request)
+            if self._pending.dropped:
+                self._report_dropped()
+        self.take_response(found, frame, body, decoded, may_have_errors)
 
-    def _keep(self, frame: RawFrame, request: Request, kept: T) -> None:
-        weight = self.weight(frame, kept) if self._is_weighed else 1
-        self._pending.add(frame.connection, request, kept, weight)
-        if self._pending.has_skipped:
-            self._report_unanswered()
+    def _keep(self, frame: RawFrame, request: Request | None, kept: T) -> None:
+        if request is None or not request.has_response:
+            self.take_unanswered(kept, False)
+            return
+        self._pending.add(request, kept, self.weight(frame, kept) if self._is_weighed else 1)
+        if self._pending.dropped:
+            self._report_dropped()
 
-    def _report_unanswered(self) -> None:
-        for each in self._pending.skipped():
+    def _report_dropped(self) -> None:
+        for each in self._pending.take_dropped():
             self.take_unanswered(each, True)
 
     def finish(self) -> None:
@@ -125,6 +140,7 @@ class ExchangeSink(Sink, Generic[T]):
         frame: RawFrame,
         body: Message | None,
         decoded: Frame | None,
+        may_have_errors: bool,
         /,
     ) -> None:
         """Take a response with what was kept of its request, None if that is not known."""
@@ -136,6 +152,7 @@ class ExchangeSink(Sink, Generic[T]):
         It got one that the capture lost if `lost` of its `Request` says so.
         """
         raise NotImplementedError
+
 
 class DecodedCache:
     """Bounds the objects of decoded requests that wait, by an estimate of their memory."""
@@ -197,6 +214,7 @@ class DecodedExchangeSink(ExchangeSink[Frame]):
         _frame: RawFrame,
         _body: Message | None,
         decoded: Frame | None,
+        _may_have_errors: bool,
         /,
     ) -> None:
         """Take a response with its request."""

@@ -78,7 +78,7 @@ _MICROSECOND_NS = 1000
 class LineWriter(ExchangeSink[_KeptRequest]):
     """Writes a line per exchange to a stream; a request waits for its response."""
 
-    reads_quickly = True
+    takes_bodies = True
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
@@ -125,11 +125,14 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         frame: RawFrame,
         body: Message | None,
         decoded: Frame | None,
+        may_have_errors: bool,
         /,
     ) -> None:
         """Write the line of a response and its request."""
         if decoded is None:
-            codes, findings = error_codes(body, frame.api_version or 0) if body else [], ""
+            findings, codes = "", []
+            if body is not None and may_have_errors:
+                codes = error_codes(body, frame.api_version or 0)
         else:
             codes, findings = decoded.error_codes, self._findings(decoded)
         facts = findings

@@ -12,7 +12,7 @@ from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink, ExchangeSink
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.filters.lines import LineFilter
@@ -43,6 +43,8 @@ class Run:
         self._filter = options.frame_filter()
         self.line_filter = LineFilter(options.filters)
         self._sink = sink
+        if isinstance(sink, ExchangeSink):
+            sink.learns = self.memory.topics
         self._in_order: PendingInOrder | None = None
         self._is_refused = False
 
@@ -113,9 +115,9 @@ class Run:
             self._show_list(frames)
 
     def _show_list(self, frames: Sequence[RawFrame]) -> None:
-        totals, decode, quickly = self.totals, self._decoder.decode, self._sink.quickly
-        # Not strict: `quickly` yields lazily, when it is the turn of a frame.
-        for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
+        totals, decode, take = self.totals, self._decoder.decode, self._sink.take_ordinary
+        # Not strict: `take_ordinary` yields lazily, when it is the turn of a frame.
+        for frame, is_shown in zip(frames, take(frames, totals.frames)):  # noqa: B905
             number = totals.frames
             totals.frames = number + 1
             if is_shown:

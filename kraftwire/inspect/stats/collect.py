@@ -487,7 +487,7 @@ class Security:
 class StatsCollector(ExchangeSink[_KeptRequest]):
     """Collects all statistics, and the times of the first and the last frame."""
 
-    reads_quickly = True
+    takes_bodies = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -608,13 +608,16 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         frame: RawFrame,
         body: Message | None,
         decoded: Frame | None,
+        may_have_errors: bool,
         /,
     ) -> None:
         """Count a response."""
         self._note_time(frame)
         self._note_login(frame, decoded)
         if decoded is None:
-            codes = error_codes(body, frame.api_version or 0) if body else []
+            codes = []
+            if body is not None and may_have_errors:
+                codes = error_codes(body, frame.api_version or 0)
         else:
             codes = decoded.error_codes
         row = request.row if request is not None else self._row(frame)

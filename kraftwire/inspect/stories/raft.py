@@ -529,6 +529,7 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         frame: RawFrame,
         body: Message | None,
         _decoded: Frame | None,
+        _may_have_errors: bool,
         /,
     ) -> None:
         """Add a response to the story, together with its request."""

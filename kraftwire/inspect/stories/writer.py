@@ -51,7 +51,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
     colours of kinds of events, and `event_keys` the keys of their JSON form.
     """
 
-    reads_quickly = True
+    takes_bodies = True
     needs_order = True
     apis: ClassVar[frozenset[str]] = frozenset()
     forwarded: ClassVar[frozenset[str]] = frozenset()
@@ -126,6 +126,7 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         frame: RawFrame,
         body: Message | None,
         _decoded: Frame | None,
+        _may_have_errors: bool,
         /,
     ) -> None:
         """Add a response."""

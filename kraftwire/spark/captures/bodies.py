@@ -15,7 +15,7 @@ from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.hidden_bytes import hidden_ranges
-from kraftwire.decode.body.quick import RECORDS
+from kraftwire.decode.body.ordinary import RECORDS, OrdinaryBody
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
@@ -120,13 +120,14 @@ class Bodies:
         Bodies.__init__(self, decoder.memory)
         self._decoder = decoder
 
-    def read(self, frame: RawFrame, quick: Any) -> Read:
-        """Read the next frame; `quick` is what `quick_body` returns for it."""
-        if quick is not None:
-            version = frame.api_version or 0
-            found = self._without_problems(quick, version) if quick.NAME in RECORDS else ()
+    def read(self, frame: RawFrame, ordinary: OrdinaryBody | None) -> Read:
+        """Read the next frame; `ordinary` is what `ordinary_body` returns for it."""
+        if ordinary is not None:
+            body, version = ordinary[0], frame.api_version or 0
+            found = self._without_problems(body, version) if body.NAME in RECORDS else ()
             if found is not None:
-                return Read(frame, quick, version, found)
+                self.memory.topics.learn(body, version)
+                return Read(frame, body, version, found)
         return self._read_slowly(frame)
 
     def _read_slowly(self, frame: RawFrame) -> Read:
@@ -156,7 +157,7 @@ class Bodies:
     def _without_problems(self, body: Any, version: int) -> Sequence[FieldRecords] | None:
         """Return the record batches of a body; None if there are findings about them.
 
-        Batches of users are left out unless they are wanted: `quick_body` has checked them.
+        Batches of users are left out unless they are wanted: `ordinary_body` has checked them.
         """
         found = []
         for where in fields_of(body, version, None if self.wants_batches else self._is_own):

@@ -15,7 +15,7 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.quick import needs_learning, quick_body
+from kraftwire.decode.body.ordinary import needs_learning, ordinary_body
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
@@ -120,8 +120,8 @@ class _StateReader(ConnectionDecoder):
                 return False
             if request.has_response and self._wants_exchanges:
                 self._wait(frame, request, frame)
-        elif isinstance(self._pending.get(frame.connection, request), RawFrame):
-            self._pending.take(frame.connection, request)
+        elif isinstance(self._pending.get(request), RawFrame):
+            self._pending.take(request)
             self._add_skipped()
         else:
             return False
@@ -130,12 +130,12 @@ class _StateReader(ConnectionDecoder):
         return True
 
     def _add_skipped(self) -> None:
-        for each in self._pending.skipped():
+        for each in self._pending.take_dropped():
             if isinstance(each, Read):
                 self._exchange(self._made(each, None))
 
     def _read(self, frame: RawFrame) -> Read:
-        return self._bodies.read(frame, quick_body(frame))
+        return self._bodies.read(frame, ordinary_body(frame))
 
     def _read_pending(self) -> None:
         """Read the requests that wait and were skipped, with the present state.

@@ -12,7 +12,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.connection import OpenConnections
 from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.quick import needs_learning, quick_bodies
+from kraftwire.decode.body.ordinary import needs_learning, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
@@ -285,7 +285,7 @@ class ConnectionDecoder:
             frames = [each for each in frames if passes(each) or needs_learning(each.api_key)]
         read, add, is_all = self._bodies.read, self._frame, self._selection.is_all
         self._place(frames)
-        for frame, body in zip(frames, quick_bodies(frames), strict=True):
+        for frame, body in zip(frames, ordinary_bodies(frames), strict=True):
             found = read(frame, body)
             if is_all or passes(frame):
                 add(found)
@@ -361,8 +361,8 @@ class ConnectionDecoder:
         frame = read.frame
         request = frame.request
         if not frame.is_request:
-            pending = None if request is None else self._pending.take(frame.connection, request)
-            if self._pending.has_skipped:
+            pending = None if request is None else self._pending.take(request)
+            if self._pending.dropped:
                 self._add_skipped()
             self._exchange(self._made(pending, read))
         elif request is None or not request.has_response:
@@ -373,12 +373,12 @@ class ConnectionDecoder:
     def _wait(self, frame: RawFrame, request: Request, kept: Read | RawFrame) -> None:
         """Keep a request until its response comes; a single one is kept whatever its size."""
         weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
-        self._pending.add(frame.connection, request, kept, weight)
-        if self._pending.has_skipped:
+        self._pending.add(request, kept, weight)
+        if self._pending.dropped:
             self._add_skipped()
 
     def _add_skipped(self) -> None:
-        for each in self._pending.skipped():
+        for each in self._pending.take_dropped():
             self._exchange(self._made(each, None))
 
     def _made(self, request: Read | RawFrame | None, response: Read | None) -> Exchange:

@@ -12,7 +12,7 @@ from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from kraftwire.decode.body import findings
 from kraftwire.decode.body.bodies import Payload, decode_payload
 from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
-from kraftwire.decode.body.quick import ordinary_body
+from kraftwire.decode.body.ordinary import ordinary_payload
 from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
 from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
@@ -374,7 +374,7 @@ def test_a_produce_request_names_its_partitions() -> None:
 def test_a_body_that_begins_after_the_end_is_none(data: bytes) -> None:
     """A header may claim a client id that is longer than the frame."""
     for is_request in (True, False):
-        found = ordinary_body(data, (1, 4), is_request=is_request, input_bytes=len(data))
+        found = ordinary_payload(data, (1, 4), is_request=is_request, input_bytes=len(data))
         assert found is None
 
 
@@ -384,7 +384,7 @@ def test_ordinary_frames_are_decoded_as_by_the_full_decoder(
 ) -> None:
     """The fast path leaves nothing out that the other one finds."""
     quick = [(f.payload, f.findings, f.error_codes) for f in decoded_frames(golden(name))]
-    monkeypatch.setattr("kraftwire.decode.body.bodies.ordinary_body", lambda *_, **__: None)
+    monkeypatch.setattr("kraftwire.decode.body.bodies.ordinary_payload", lambda *_, **__: None)
     full = [(f.payload, f.findings, f.error_codes) for f in decoded_frames(golden(name))]
     for one, other in zip(quick, full, strict=True):
         for field in Payload.__slots__:

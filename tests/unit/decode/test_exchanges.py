@@ -41,6 +41,9 @@ def test_a_request_before_an_answered_one_stays_alone() -> None:
     maker = FrameMaker()
     lost = maker.request(VoteRequest(), 2)
     asked = maker.request(VoteRequest(), 2)
+    assert lost.request is not None
+    assert asked.request is not None
+    asked.request.skipped = (lost.request,)
     answered = maker.response(VoteResponse())
     late = maker.request(VoteRequest(), 2)
     found: list[Exchange] = list(exchanges([lost, asked, answered, late]))

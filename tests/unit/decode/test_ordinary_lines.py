@@ -34,8 +34,8 @@ class _Counting(JsonLines):
 
     short = 0
 
-    def quickly(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
-        for was_short in super().quickly(frames, number):
+    def take_ordinary(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
+        for was_short in super().take_ordinary(frames, number):
             self.short += was_short
             yield was_short
 

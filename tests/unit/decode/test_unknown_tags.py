@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from kraftwire import engine
-from kraftwire.decode.body import scan
+from kraftwire.decode.body.ordinary import form_of
+from kraftwire.decode.body.scan import error_codes, has_unknown_tags
 from kraftwire.messages import find
 from kraftwire.wire.message import Message, Struct
-from kraftwire.wire.plans import unknown_tags_check
 from tests.support.vectors import vectors
+
+_CORRELATION = bytes(4)
+_ANONYMOUS = bytes(8) + b"\xff\xff"
 
 
 def _structs(value: Any) -> Iterator[Struct]:
@@ -26,23 +28,42 @@ def _structs(value: Any) -> Iterator[Struct]:
                 yield from _structs(getattr(value, name))
 
 
+def _ordinary(message: Message, version: int) -> Any:
+    """What the short path says about a frame of this message; None where it has no form."""
+    is_request = message.KIND == "request"
+    form = form_of(is_request, message.API_KEY, version)
+    if form is None or form.message is not type(message):
+        return None
+    header = (_ANONYMOUS if is_request else _CORRELATION) + (b"\0" if form.has_tags else b"")
+    found = form.read(header + message.encode(version), is_request, form.has_tags)
+    return found or ()
+
+
 @pytest.mark.parametrize("name", sorted(vectors()))
 def test_a_tag_is_noticed_wherever_it_is(name: str) -> None:
     """Lines, trees and tables leave a frame with unknown tags to the full decoder."""
-    if engine.core is None:
-        pytest.skip("without the engine there is one check, which test_line_paths.py covers")
     cls: type[Message] = find(name)
     for vector in vectors()[name]:
         if vector.version not in cls.facts().flexible:
             continue
         message, _ = cls.decode(vector.data, vector.version)
-        checks = (
-            unknown_tags_check(cls, vector.version),
-            scan._tag_check(scan._structs.plan(cls, vector.version)),
-        )
-        assert not any(check(message) for check in checks if check is not None)
+        assert not has_unknown_tags(message, vector.version)
+        has_form = _ordinary(message, vector.version) is not None
         for struct in _structs(message):
             before = struct.unknown_tagged_fields  # type: ignore[attr-defined]
             struct.unknown_tagged_fields = {9000: b"x"}  # type: ignore[attr-defined]
-            assert all(check is not None and check(message) for check in checks), struct
+            assert has_unknown_tags(message, vector.version), struct
+            if has_form and vector.data != message.encode(vector.version):
+                assert _ordinary(message, vector.version) == ()
             struct.unknown_tagged_fields = before  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(each for each in vectors() if each.endswith("Response")))
+def test_a_set_error_code_is_noticed_wherever_it_is(name: str) -> None:
+    """Codes are looked for only where the short path says that there may be any."""
+    cls: type[Message] = find(name)
+    for vector in vectors()[name]:
+        message, _ = cls.decode(vector.data, vector.version)
+        found = _ordinary(message, vector.version)
+        if found:
+            assert found[1] or not error_codes(found[0], vector.version)

@@ -13,7 +13,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.body.quick import quick_body
+from kraftwire.decode.body.ordinary import ordinary_body
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.inspect.lines.line import LineWriter
@@ -47,7 +47,7 @@ _FRAMES_MAX = 1500
 class _FullWriter(LineWriter):
     """Writes lines of frames that were all decoded by the full decoder."""
 
-    def quickly(self, _frames: Sequence[RawFrame], _number: int = 0, /) -> Iterator[bool]:
+    def take_ordinary(self, _frames: Sequence[RawFrame], _number: int = 0, /) -> Iterator[bool]:
         return repeat(False)
 
 
@@ -178,7 +178,7 @@ def _described() -> RawFrame:
 def test_an_odd_frame_is_left_to_the_full_decoder(make: Callable[[], RawFrame], found: str) -> None:
     """What is odd about a frame must be seen in its line."""
     frame = make()
-    assert quick_body(frame) is None
+    assert ordinary_body(frame) is None
     assert f"[{found}]" in _shown(LineWriter, [frame])[0]
     assert _compare([frame])[found] == 1
     if found == "header-undecoded":
@@ -190,5 +190,5 @@ def test_an_odd_frame_is_left_to_the_full_decoder(make: Callable[[], RawFrame], 
 def test_records_in_sound_batches_are_not_read() -> None:
     """Lines are for a first look: a batch whose CRC is right has no findings, whatever it holds."""
     frame = _fetched(_BATCH)
-    assert quick_body(frame) is not None
+    assert ordinary_body(frame) is not None
     assert not _compare([frame])

@@ -57,7 +57,7 @@ MS = 1_000_000
 def _collected(frames: list[RawFrame], *, is_quick: bool = False) -> StatsCollector:
     found, decoder = StatsCollector(), FrameDecoder(Settings())
     for frame in frames:
-        if not (is_quick and all(found.quickly([frame]))):
+        if not (is_quick and all(found.take_ordinary([frame]))):
             found.frame(decoder.decode(frame))
     found.finish()
     return found

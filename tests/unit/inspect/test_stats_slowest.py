@@ -30,7 +30,7 @@ def _text(frames: list[RawFrame], *, is_quick: bool = False) -> str:
     stream = io.StringIO()
     writer, decoder = StatsWriter(stream), FrameDecoder(Settings())
     for frame in frames:
-        if not (is_quick and all(writer.quickly([frame]))):
+        if not (is_quick and all(writer.take_ordinary([frame]))):
             writer.frame(decoder.decode(frame))
     writer.finish()
     return " ".join(stream.getvalue().split())

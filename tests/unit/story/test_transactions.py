@@ -43,7 +43,7 @@ def _written(frames: list[RawFrame]) -> dict[str, Any]:
     writer = TransactionsWriter(stream, topics=settings.topics, as_json=True)
     decoder = FrameDecoder(settings)
     for frame in frames:
-        if not all(writer.quickly([frame])):
+        if not all(writer.take_ordinary([frame])):
             writer.frame(decoder.decode(frame))
     writer.finish()
     found: dict[str, Any] = json.loads(stream.getvalue())
