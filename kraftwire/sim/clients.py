@@ -14,14 +14,13 @@ from typing import Any
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import Event, ResponseReceived, UpgradeRequested
-from kraftwire.sim.check_logs import check_added, check_removed
+from kraftwire.sim.checks.voters import Key
 from kraftwire.sim.clock import MS, SECOND
 from kraftwire.sim.coverage import SITUATIONS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
 from kraftwire.sim.members import PORT
 from kraftwire.sim.network import Call
-from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
 
 # The sender of their requests; no node has this id.
@@ -143,15 +142,15 @@ class Operators:
             return True
         if step.kind == "add":
             return cluster.members.is_alive(step.key)
-        log_checks = cluster.log_checks
-        forces = [log_checks.in_force, *(log.in_force for log in log_checks.logs.values())]
-        sets = [one.voters for one in forces if one.offset >= log_checks.in_force.offset]
+        models, (committed, newest) = cluster.checkers.models, cluster.history.sets[-1]
+        present = [model.sets[-1] for model in models.values()]
+        sets = [newest, *(voters for offset, voters in present if offset >= committed)]
         left = [tuple(one for one in voters if one != step.key) for voters in sets]
         return all(cluster.members.keeps_majority(voters) for voters in left if voters)
 
     def _upgrade(self, job: _Job) -> None:
         leaders = leading(self._machines)
-        if self._cluster.log_checks.in_force.version:
+        if self._cluster.history.version:
             self._next(job)
             return
         if leaders and leaders[-1].process is not None:
@@ -214,11 +213,8 @@ class Operators:
 
     def _check_acknowledged(self, step: Step) -> None:
         """Check that a change acknowledged as committed is committed. S12."""
-        committed = self._cluster.log_checks.in_force
-        if step.kind == "remove":
-            check_removed(committed, step.key)
-        elif step.is_awaited:
-            check_added(committed, step.key)
+        if step.is_awaited or step.kind == "remove":
+            self._cluster.history.acknowledges_voter(step.key, is_added=step.kind == "add")
 
     def _next(self, job: _Job) -> None:
         job.steps.popleft()

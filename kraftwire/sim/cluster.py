@@ -15,7 +15,7 @@ from kraftwire.sim.machine import Machine, leading
 from kraftwire.sim.members import PORT, Members
 from kraftwire.sim.nemesis import Nemesis
 from kraftwire.sim.plan import Plan
-from kraftwire.sim.storage import found_batches
+from kraftwire.sim.storage import batches_of
 from kraftwire.sim.timeline import Timeline
 
 
@@ -72,14 +72,13 @@ class Cluster(Environment):
         for machine in self.machines.values():
             if machine.process is not None:
                 log = machine.process.storage.log
-                found = found_batches(log)
                 start, end = log.start_offset, machine.process.core.high_watermark
-                committed = [
-                    batch.data
-                    for batch in self.log_checks.committed
-                    if batch.base >= start and (is_whole or batch.end <= end)
-                ]
-                if found[: len(committed)] != committed:
+                committed = tuple([
+                    entry
+                    for entry in self.history.committed
+                    if entry.base >= start and (is_whole or entry.end <= end)
+                ])
+                if batches_of(log)[: len(committed)] != committed:
                     raise Violation("S12", f"the log of {machine.id} is not what was committed")
 
     def trace_hash(self) -> str:

@@ -12,10 +12,10 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.checks.voters import Voters, is_member
 from kraftwire.sim.coverage import Coverage
-from kraftwire.sim.replica_log import ReplicaLog
-from kraftwire.sim.voters import InForce
 from kraftwire.wire.message import Message
 
 _REQUESTS = {
@@ -28,24 +28,24 @@ _REQUESTS = {
 class CoverageProbes:
     """Notes the situations of the nodes of a quorum."""
 
-    __slots__ = ("_answers", "_log_checks", "_hit")
+    __slots__ = ("_answers", "_history", "_hit")
 
-    def __init__(self, coverage: Coverage, log_checks: LogChecks) -> None:
+    def __init__(self, coverage: Coverage, history: ClusterHistory) -> None:
         self._hit = coverage.hit
-        self._log_checks = log_checks
+        self._history = history
         self._answers: dict[int, Callable[[Any, Any, int], None]] = {
             VoteRequest.API_KEY: self._vote,
             FetchSnapshotRequest.API_KEY: self._snapshot,
         }
 
-    def asks(self, log: ReplicaLog, message: Message) -> None:
-        """Note the situations in a request of a node with this log."""
+    def asks(self, model: ReplicaModel, message: Message) -> None:
+        """Note the situations in a request of this node."""
         if message.API_KEY in _REQUESTS:
             self._hit(_REQUESTS[message.API_KEY])
         elif message.API_KEY == VoteRequest.API_KEY:
-            if not log.in_force.has(log.key):
+            if not model.is_voter():
                 self._hit("removed voter stood for election")
-            if log.in_force.offset < self._log_checks.in_force.offset:
+            if model.sets[-1][0] < self._history.sets[-1][0]:
                 self._hit("stood with a set that is outdated")
 
     def answers(self, request: Message, message: Message, vote_before: int) -> None:
@@ -91,27 +91,27 @@ class CoverageProbes:
         if is_older and message.topics and not message.topics[0].partitions[0].vote_granted:
             self._hit("vote refused to an older log")
 
-    def states(self, log: ReplicaLog, before: InForce) -> None:
-        """Note that a leader with this log wrote a voter set or a version."""
-        now = log.in_force
-        if now.version > before.version:
+    def states(self, model: ReplicaModel, before: Voters, version: int) -> None:
+        """Note that a leader wrote a voter set or a version, where there were others before."""
+        now = model.voters
+        if model.version > version:
             self._hit("kraft.version raised")
-        elif len(now.voters) > len(before.voters):
+        elif len(now) > len(before):
             self._hit("voter added")
-        elif len(now.voters) < len(before.voters):
+        elif len(now) < len(before):
             self._hit("voter removed")
-            if before.has(log.key) and not now.has(log.key):
+            if is_member(before, model.key) and not model.is_voter():
                 self._hit("leader removed")
 
-    def commits(self, log: ReplicaLog, offset: int) -> None:
-        """Note that a leader with this log commits up to an offset."""
-        if log.durable_end < offset:
+    def commits(self, model: ReplicaModel, offset: int) -> None:
+        """Note that a leader commits up to an offset."""
+        if model.durable < offset:
             self._hit("committed before it was durable at the leader")
-        if not log.in_force.has(log.key):
+        if not model.is_voter():
             self._hit("leader outside of the set commits")
 
     def writes_snapshot(self, offset: int) -> None:
         """Note that a node writes a snapshot that ends at this offset."""
-        in_force, first = self._log_checks.in_force_at(offset), self._log_checks.initial
-        if in_force.version and in_force.voters != first.voters:
+        voters, version = self._history.at(offset)
+        if version and voters != self._history.sets[0][1]:
             self._hit("snapshot with changed voters")

@@ -10,7 +10,7 @@ from kraftwire.log.settings import SnapshotSettings
 from kraftwire.raft.config import RaftTimers
 from kraftwire.raft.effects import Effect
 from kraftwire.raft.events import Event
-from kraftwire.sim.checker_set import CheckerSet
+from kraftwire.sim.checks.checkers import Checkers
 from kraftwire.sim.clock import MS, EventQueue
 from kraftwire.sim.coverage import Coverage
 from kraftwire.sim.invariants import Violation
@@ -32,7 +32,7 @@ class Quorum:
     """What the nodes of one quorum have in common: their members and their checkers."""
 
     members: Members
-    checkers: CheckerSet
+    checkers: Checkers
 
 
 class Environment:
@@ -51,9 +51,8 @@ class Environment:
         self.members = Members(plan)
         self.checkers = self.members.checkers()
         self.quorum = Quorum(self.members, self.checkers)
-        self.election_checks = self.checkers.election_checks
-        self.log_checks = self.checkers.log_checks
-        self.leader_killer = LeaderKiller(plan, self.queue, self.log_checks, self.coverage)
+        self.history = self.checkers.history
+        self.leader_killer = LeaderKiller(plan, self.queue, self.checkers, self.coverage)
         self.software = "kraftwire"
         self.is_quiet = False
         self.elections = 0
@@ -119,9 +118,13 @@ class Environment:
     def note(self, text: str) -> None:
         """Add a line to the timeline, if there is one."""
         if self.timeline is not None:
-            self.timeline.note(self.queue.now, text)
+            self.timeline.note(self._head(), text)
 
     def record(self, node: int, event: Event | None, effects: list[Effect]) -> None:
         """Add a node's event and its effects to the timeline."""
         if self.timeline is not None:
-            self.timeline.step(self.queue.now, node, event, effects)
+            self.timeline.step(self._head(), node, event, effects)
+
+    def _head(self) -> str:
+        """The time in seconds, as lines begin with it."""
+        return f"{self.queue.now / 1e6:11.6f}  "

@@ -1,117 +1,131 @@
-"""Describes how a plan fails: what happened, the invariant and the evidence, and all nodes."""
+"""The report of a failure, the same in every kind of simulation: what happened, what broke, the
+contradicting facts, and the state of the nodes."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim import describe
-from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.failure_summary import is_of_elections, nodes_named, report_lines
-from kraftwire.sim.plan import Plan
-from kraftwire.sim.run import run_cluster
+from kraftwire.sim.checks.checkers import Checkers
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.invariants import Violation, meaning
 from kraftwire.sim.timeline import Timeline
 
+# How texts about a violation name a node: at their start, or after one of these words.
+_NODE = re.compile(r"(?:^|\b(?:at|candidate|leader|node|says|voter) )(\d+)\b")
 
-def describe_failure(plan: Plan, lines: int = LINES_MAX) -> list[str]:
-    """Run a plan and describe how it ends.
+# A value with its field names, as Python shows it, and a field in it.
+_SHOWN = re.compile(r"\b[A-Z]\w*\((\w+=[^()]*)\)")
+_FIELD = re.compile(r"\b(\w+)=")
 
-    At most `lines` lines of timeline, then what broke and how the nodes stand. One line if
-    the plan violates nothing.
-    """
-    timeline = Timeline(lines)
-    cluster = Cluster(plan, timeline)
-    outcome = run_cluster(cluster)
-    if not outcome.invariant:
-        return [f"seed {plan.seed}: nothing is violated in {outcome.virtual_seconds:.0f} s"]
-    named = nodes_named((outcome.detail, *outcome.evidence))
-    involved = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
+# Those about votes and leaders rather than logs.
+_ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
+
+
+def describe_failure(
+    title: str,
+    violation: Violation,
+    timeline: Timeline,
+    checkers: Checkers,
+    roles: Mapping[int, str],
+) -> list[str]:
+    """Return the lines that describe how a cluster failed: those of its timeline, which say what
+    happened, then what broke and how the nodes stand. `roles` are those of the running nodes."""
+    models = checkers.models
+    texts = (violation.detail, *violation.evidence)
+    named = {int(found) for text in texts for found in _NODE.findall(text)}
+    involved = frozenset((named | {timeline.last}) & set(models))
+    evidence = list(violation.evidence)
     nodes: list[str] = []
-    evidence = list(outcome.evidence)
     # Before any node has taken a step there is nothing to show.
     if timeline.last >= 0:
-        nodes = node_states(cluster, involved)
-        by_votes = is_of_elections(outcome.invariant)
+        by_votes = violation.invariant in _ELECTIONS
         if by_votes or not evidence:
-            evidence += disagreement(cluster, involved, is_of_elections=by_votes)
-    title = f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s"
-    end = report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)
-    return [*timeline.select(involved), *end]
+            evidence += _disagreement(checkers, involved, is_of_elections=by_votes)
+        nodes = _node_states(checkers, roles, involved)
+    shown = Violation(violation.invariant, violation.detail, *evidence)
+    return [*timeline.select(involved), title, *summary_lines(shown), *_titled(_STATES, nodes)]
 
 
-def _size(plan: Plan) -> str:
-    """Describe a plan in a few words."""
-    counts = [(plan.voters, "voter"), (plan.observers, "observer"), (len(plan.faults), "fault")]
-    sizes = [f"{count} {noun if count == 1 else noun + 's'}" for count, noun in counts if count]
-    return ", ".join(sizes)
+_STATES = "state of the nodes, those involved first"
 
 
-def disagreement(
-    cluster: Cluster, involved: frozenset[int], *, is_of_elections: bool
-) -> list[str]:
-    """Describe what these nodes disagree about: their votes, or the ends of their logs, with the
-    end of what is committed."""
-    nodes = [node for node in sorted(cluster.machines) if node in involved]
-    if is_of_elections:
-        return _votes(cluster, nodes)
-    logs = cluster.log_checks.logs
-    lines = [
-        f"node {_named(cluster, node)}: last batch {describe.batch(logs[node].batches[-1].data)}"
-        for node in nodes
-        if logs[node].batches
+def summary_lines(violation: Violation) -> list[str]:
+    """Describe a violation: the invariant and what happened, what must hold, the contradicting
+    facts."""
+    return [
+        f"{violation.invariant}: {_plain(violation.detail)}",
+        f"    must hold: {meaning(violation.invariant)}",
+        *_titled("evidence", [_plain(line) for line in violation.evidence]),
     ]
-    return [*lines, f"committed: {_committed(cluster)}"]
 
 
-def _votes(cluster: Cluster, nodes: list[int]) -> list[str]:
-    """Describe the votes of these nodes, and of all that have stored the same epochs."""
-    stored = cluster.election_checks.stored
-    epochs = {stored[node].epoch for node in nodes if node in stored}
-    lines = []
-    for voter, one in sorted(stored.items()):
-        if one.epoch in epochs:
-            # A leader has voted for itself, but need not store that.
-            candidate = voter if one.leader == voter else one.vote
-            ids = _directory(cluster, candidate), _directory(cluster, voter)
-            lines.append(describe.vote(voter, one.epoch, candidate, *ids))
-    return lines
+def _titled(title: str, lines: Sequence[str]) -> list[str]:
+    """Return lines under a title; nothing if there are none."""
+    return [f"    {title}:", *(f"        {line}" for line in lines)] if lines else []
 
 
-def node_states(cluster: Cluster, involved: frozenset[int]) -> list[str]:
+def _plain(text: str) -> str:
+    """Simplify the `repr` of values in a text, which may come from any error."""
+    return _SHOWN.sub(lambda found: _FIELD.sub(r"\1 ", found[1]), text)
+
+
+def _disagreement(
+    checkers: Checkers, involved: Iterable[int], *, is_of_elections: bool
+) -> list[str]:
+    """Describe what nodes disagree about, with the end of what is committed: the last batches of
+    these, or the votes of these and of all others in the same epochs."""
+    everyone = [checkers.models[node] for node in sorted(checkers.models)]
+    models = [model for model in everyone if model.key[0] in involved]
+    committed = f"committed: {_committed(checkers)}"
+    if is_of_elections:
+        epochs = {model.stored.epoch for model in models}
+        votes = [_vote(one, checkers.models) for one in everyone if one.stored.epoch in epochs]
+        return [*votes, committed]
+    lines = [
+        f"node {describe.replica(*model.key)}: last batch {describe.batch(model.log[-1].data)}"
+        for model in models
+        if model.log
+    ]
+    return [*lines, committed]
+
+
+def _vote(model: ReplicaModel, models: Mapping[int, ReplicaModel]) -> str:
+    stored, (node, directory_id) = model.stored, model.key
+    # A leader has voted for itself, but need not store that.
+    given = ReplicaKey(*model.key) if stored.leader_id == node else stored.voted
+    if given is None:
+        return describe.vote(node, stored.epoch, -1, own_id=directory_id)
+    candidate = given.directory_id
+    if not given.has_directory_id and given.id in models:
+        candidate = models[given.id].key[1]
+    return describe.vote(node, stored.epoch, given.id, candidate, directory_id)
+
+
+def _node_states(
+    checkers: Checkers, roles: Mapping[int, str], involved: Iterable[int]
+) -> list[str]:
     """Return a line for each node, those involved first, and one for what is committed."""
-    nodes = sorted(cluster.machines, key=lambda node: (node not in involved, node))
-    rows = [_row(cluster, node) for node in nodes]
-    return [*describe.table(rows), f"committed: {_committed(cluster)}"]
+    models = checkers.models
+    nodes = sorted(models, key=lambda node: (node not in involved, node))
+    rows = [_row(models[node], roles.get(node, "down")) for node in nodes]
+    return [*describe.table(rows), f"committed: {_committed(checkers)}"]
 
 
-def _committed(cluster: Cluster) -> str:
-    checks = cluster.log_checks
-    last = checks.committed[-1].data if checks.committed else None
-    return describe.committed(checks.frontier, last)
-
-
-def _directory(cluster: Cluster, node: int) -> bytes:
-    machine = cluster.machines.get(node)
-    process = machine.process if machine is not None else None
-    return process.storage.directory_id if process is not None else b""
-
-
-def _named(cluster: Cluster, node: int) -> str:
-    return describe.replica(node, _directory(cluster, node))
-
-
-def _row(cluster: Cluster, node: int) -> tuple[str, ...]:
-    process = cluster.machines[node].process
-    log, stored = cluster.log_checks.logs[node], cluster.election_checks.stored.get(node)
-    role = f"{process.core.role} in epoch {process.core.epoch}" if process else "down"
-    stored_text = "nothing stored"
-    if stored is not None:
-        vote = f"vote for {stored.vote}" if stored.vote >= 0 else "no vote"
-        leader = f"leader {stored.leader}" if stored.leader >= 0 else "no leader"
-        stored_text = f"stored epoch {stored.epoch}, {leader}, {vote}"
+def _row(model: ReplicaModel, role: str) -> tuple[str, ...]:
     return (
-        f"{node}:",
+        f"{model.key[0]}:",
         role,
-        stored_text,
-        f"log end {describe.position(log.end, log.last[0])}",
-        f"durable to {log.durable_end}",
-        describe.high_watermark(log.high_watermark),
+        f"stored {describe.stored(model.stored)}",
+        f"log end {describe.position(model.end, model.last_epoch)}",
+        f"durable to {model.durable}",
+        describe.high_watermark(model.high_watermark),
+        f"voters {describe.voters(model.voters)}",
     )
+
+
+def _committed(checkers: Checkers) -> str:
+    committed = checkers.history.committed
+    return describe.committed(checkers.history.frontier, committed[-1].data if committed else None)

@@ -36,7 +36,10 @@ class Violation(InvariantError):
         self.invariant = invariant
         self.detail = detail
         self.evidence = evidence
-        super().__init__(f"{invariant}: {detail}")
+        super().__init__(invariant, detail, *evidence)
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.detail}"
 
 
 def as_violation(error: Exception) -> Violation:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from random import Random
 from typing import Protocol
 
-from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.checks.checkers import Checkers
+from kraftwire.sim.checks.voters import is_member
 from kraftwire.sim.clock import MS, EventQueue
 from kraftwire.sim.coverage import Coverage
 from kraftwire.sim.network import Call
@@ -47,10 +48,10 @@ class LeaderKiller:
     """Waits for the moment of the fault that armed it."""
 
     def __init__(
-        self, plan: Plan, queue: EventQueue, log_checks: LogChecks, coverage: Coverage
+        self, plan: Plan, queue: EventQueue, checkers: Checkers, coverage: Coverage
     ) -> None:
         self._queue = queue
-        self._log_checks = log_checks
+        self._checkers = checkers
         self._coverage = coverage
         self._stages = HUNT_STAGES if plan.has_changes else HUNT_STAGES[:-1]
         self._stage = ""
@@ -85,8 +86,8 @@ class LeaderKiller:
     def served(self, machine: Victim, call: Call) -> None:
         """A leader sent records to a follower."""
         if self._stage == "fetch" and self._appended == machine.id:
-            logs = self._log_checks.logs
-            if logs[machine.id].in_force.has(logs[call.sender.id].key):
+            models = self._checkers.models
+            if is_member(models[machine.id].voters, models[call.sender.id].key):
                 self._strike(machine)
 
     def committed(self, machine: Victim) -> None:

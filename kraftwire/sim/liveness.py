@@ -10,14 +10,13 @@ from dataclasses import replace
 from random import Random
 
 from kraftwire.raft.voters import ReplicaKey
-from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.checks.voters import Voters
 from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.machine import Machine
 from kraftwire.sim.plan import Weather
-from kraftwire.sim.voters import Voters
 
 _STEP_MS = 20
 _CATCH_UP_MS = 5_000
@@ -159,7 +158,7 @@ class _Phase:
 
     def can_change(self) -> bool:
         """Whether the voters can change."""
-        return bool(self.cluster.log_checks.in_force.version) and self.cluster.plan.nodes > 1
+        return bool(self.cluster.history.version) and self.cluster.plan.nodes > 1
 
     def change(self) -> None:
         """Replace a disk, and make the node a voter, whether it was one or not. L4, L5."""
@@ -191,7 +190,7 @@ class _Phase:
         return len(voters) >= 3 and is_whole and leads_as_voter and not cluster.plan.old_peers
 
     def _voters(self) -> Voters:
-        return self.cluster.log_checks.in_force.voters
+        return self.cluster.history.voters
 
     def lose_follower(self) -> None:
         """Disconnect one follower and reconnect it: the others must not be affected. L8."""
@@ -239,7 +238,7 @@ class _Phase:
         look, seen = queue.now + period, -1
         while not done():
             is_over = queue.now >= end
-            if is_over and not can_elect(self.cluster.log_checks):
+            if is_over and not self.cluster.checkers.can_elect():
                 raise _LostError("nobody can be elected")
             if is_over or queue.now >= look:
                 # Only an operator can end what has lasted this long under one leader.
@@ -264,13 +263,15 @@ class _Phase:
         queue.run_until(queue.now + time_ms * MS)
 
     def _epoch(self) -> int:
-        stored = self.cluster.election_checks.stored
-        return max(stored[node].epoch for node in self.cluster.machines)
+        return max(model.stored.epoch for model in self.cluster.checkers.models.values())
 
     def _backlog(self) -> int:
         """Return how many batches the slowest replica lacks."""
-        counts = [len(log.batches) for log in self.cluster.log_checks.logs.values()]
-        return max(counts) - min(counts)
+        models, history = self.cluster.checkers.models.values(), self.cluster.history
+        longest = max(models, key=lambda model: model.end)
+        least = min(model.end for model in models)
+        committed = sum(entry.end > least for entry in history.committed)
+        return committed + len(longest.above(max(least, history.frontier), longest.end))
 
     def _links(self, node: int) -> list[tuple[int, int]]:
         others = [other for other in self.cluster.machines if other != node]
@@ -306,18 +307,6 @@ class _Phase:
             and (not self._has_listeners or machine.process.state.applied == end)
             for machine in cluster.machines.values()
         )
-
-
-def can_elect(log_checks: LogChecks) -> bool:
-    """Whether any replica has a log for which a majority of its voters may vote.
-
-    There may be none, if the others have lost their disks.
-    """
-    logs = log_checks.logs.values()
-    return any(
-        log.may_stand and log.in_force.has_majority(one.key for one in logs if one.last <= log.last)
-        for log in logs
-    )
 
 
 def cuts_itself_off(cluster: Cluster) -> bool:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from kraftwire.errors import StorageError
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event, ShutdownRequested
 from kraftwire.replica.storage import Storage
-from kraftwire.sim.check_messages import VOTE
+from kraftwire.sim.checks.replica_events import Persisted, ReplicaEvent
 from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.disk import PowerCut, SimFiles
 from kraftwire.sim.environment import Environment, Quorum
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
-from kraftwire.sim.storage import found_batches
+from kraftwire.sim.storage import started, stored_snapshot
 from kraftwire.wire.message import Message
 
 # The delay before a process that ended by itself is restarted.
@@ -67,13 +67,7 @@ class Machine:
         cluster.note(f"{self.id} starts")
         try:
             storage = self._open()
-            found = found_batches(storage.log)
-            is_durable = not self.files.unflushed(".log")
-            start = storage.log.start_offset
-            if storage.log.end_offset < self.checkers.log_checks.logs[self.id].end:
-                cluster.coverage.hit("start lost what was not flushed")
-            self.checkers.log_checks.restarted(self.id, found, is_durable=is_durable, start=start)
-            self.checkers.check_newest(self.id, storage)
+            self._report_start(storage)
             core = RaftCore(
                 self.quorum.members.config(self.id, storage.directory_id),
                 storage.stored_state(),
@@ -85,6 +79,18 @@ class Machine:
             self._cut_short()
         except StorageError as error:
             self.fail(error)
+
+    def _report_start(self, storage: Storage) -> None:
+        """Tell the checks what the start has found."""
+        model = self.checkers.models[self.id]
+        found = started(storage, self.files, self.quorum.members.configured(self.id))
+        if storage.log.end_offset < model.end:
+            self.cluster.coverage.hit("start lost what was not flushed")
+        events: list[ReplicaEvent] = [found, *stored_snapshot(storage)]
+        if found.election != model.stored:
+            # The power failed while it was stored.
+            events.insert(0, Persisted(found.election, in_pre_vote=False))
+        self.checkers.on(self.id, events)
 
     def _open(self) -> Storage:
         try:
@@ -166,8 +172,8 @@ class Machine:
 
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
-        key = self.quorum.members.wipe(self.id, self.files)
-        self.checkers.forget(self.id, key, self.quorum.members.voters_at_start(self.id))
+        self.quorum.members.wipe(self.id, self.files)
+        self.checkers.replace(self.quorum.members.model(self.id))
 
     # Input
 
@@ -214,9 +220,11 @@ class Machine:
         if self.is_paused:
             self._backlog.append((self.run, call, message))
             return
-        if message.API_KEY == VOTE:
-            request = cast("VoteRequest", message).topics[0].partitions[0]
-            self.vote_before = self.checkers.election_checks.vote_of(self.id, request.replica_epoch)
+        if type(message) is VoteRequest:
+            epoch = message.topics[0].partitions[0].replica_epoch
+            stored = self.checkers.models[self.id].stored
+            is_known = stored.epoch == epoch and stored.voted is not None
+            self.vote_before = stored.voted.id if is_known and stored.voted else -1
         try:
             process.receive(call, message)
         except PowerCut:

@@ -15,12 +15,13 @@ from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.replica.storage import Directories
-from kraftwire.sim.checker_set import CheckerSet
+from kraftwire.sim.checks.checkers import Checkers
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.checks.voters import Key, Voters
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.plan import DYNAMIC, Plan
-from kraftwire.sim.replica_log import ReplicaLog
 from kraftwire.sim.storage import DIRECTORY, directories
-from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
 
 LISTENER = "CONTROLLER"
 PORT = 9093
@@ -50,11 +51,11 @@ class Members:
             ids = range(plan.nodes + 1, plan.nodes + 2)
             self._first += ids
         self._disks = dict.fromkeys(ids, 0)
+        self._static = VoterSet()
         if self._is_dynamic:
-            self.initial = InForce(tuple(self.key(node) for node in self._first), 1)
-            self._static = VoterSet()
+            self.initial: Voters = tuple(self.key(node) for node in self._first)
         else:
-            self.initial = InForce(tuple((node, bytes(16)) for node in self._first))
+            self.initial = tuple((node, bytes(16)) for node in self._first)
             self._static = VoterSet.of(
                 *(Voter(ReplicaKey(node), (endpoint(node),)) for node in self._first)
             )
@@ -63,24 +64,33 @@ class Members:
         """Return the current replica of a node: every disk has a unique id."""
         return node, bytes(13) + bytes((1, self._disks[node], node))
 
-    def checkers(self) -> CheckerSet:
-        """Return empty records of these nodes."""
-        return CheckerSet(self.initial, {node: self._log(node) for node in self._disks})
+    def checkers(self) -> Checkers:
+        """Return the checks of these nodes, which have not begun."""
+        made = Checkers(ClusterHistory(self.initial, int(self._is_dynamic)))
+        for node in self._disks:
+            made.replace(self.model(node))
+        return made
 
-    def _log(self, node: int) -> ReplicaLog:
-        return ReplicaLog(self.key(node), self.voters_at_start(node))
+    def model(self, node: int) -> ReplicaModel:
+        """Return what the checks know of the current replica of a node with an empty log.
 
-    def voters_at_start(self, node: int) -> InForce:
-        """Return what is in effect at a node with an empty log.
-
-        In a dynamic quorum only the first disks of the first voters have the voters. If configured
-        voters may have become voters in the log, a new disk comes with a configuration without
-        them: otherwise a node that was the majority of the old set would elect itself.
+        In a dynamic quorum only the first disks of the first voters have the voters.
         """
-        is_first_disk = not self._disks[node]
-        if self._is_dynamic:
-            return self.initial if node in self._first and is_first_disk else NOBODY
-        return NOBODY if self._plan.has_changes and not is_first_disk else self.initial
+        model = ReplicaModel(self.key(node), self.configured(node))
+        if self._is_dynamic and node in self._first and not self._disks[node]:
+            model.load(0, self.initial, 1)
+        return model
+
+    def configured(self, node: int) -> Voters:
+        """Return the voters in the configuration of a node.
+
+        If configured voters may have become voters in the log, a new disk comes with a
+        configuration without them: otherwise a node that was the majority of the old set would
+        elect itself.
+        """
+        if self._is_dynamic or (self._plan.has_changes and self._disks[node]):
+            return ()
+        return self.initial
 
     def format(self, node: int, files: SimFiles) -> None:
         """Prepare a node's empty disk. In a dynamic quorum an operator does this, and names the
@@ -108,7 +118,7 @@ class Members:
             pass  # its output is for people
 
     def _initial_voters(self) -> Iterable[InitialVoter]:
-        for node, directory_id in self.initial.voters:
+        for node, directory_id in self.initial:
             yield InitialVoter(node, directory_id, f"node{node}", PORT)
 
     def directories(self, node: int) -> Directories:
@@ -123,7 +133,7 @@ class Members:
         """What a node is configured with."""
         plan = self._plan
         others = [other for other in self._disks if other != node] or [node]
-        has_static = not self._is_dynamic and bool(self.voters_at_start(node).voters)
+        has_static = bool(self.configured(node))
         return RaftConfig(
             key=ReplicaKey(node, directory_id),
             cluster_id=self._cluster_id,
@@ -139,12 +149,11 @@ class Members:
 
     # Disks that are replaced
 
-    def wipe(self, node: int, files: SimFiles) -> Key:
-        """Replace a node's disk with an empty one; returns its new replica."""
+    def wipe(self, node: int, files: SimFiles) -> None:
+        """Replace a node's disk with an empty one, which makes it another replica."""
         files.wipe()
         self._disks[node] += 1
         self.format(node, files)
-        return self.key(node)
 
     def is_alive(self, key: Key) -> bool:
         """Whether a replica still has its disk."""
@@ -156,7 +165,7 @@ class Members:
         alive = [one for one in voters if self.is_alive(one) and one != gone]
         return 2 * len(alive) > len(voters)
 
-    def may_wipe(self, node: int, checkers: CheckerSet) -> bool:
+    def may_wipe(self, node: int, checkers: Checkers) -> bool:
         """Return whether every voter set that some node may adopt keeps a majority of working
         disks.
 
@@ -165,15 +174,12 @@ class Members:
         older set.
         """
         key = self.key(node)
-        for log in checkers.log_checks.logs.values():
-            kept = min(log.high_watermark, log.durable_end)
-            for in_force in log.in_force.past():
-                if (node, bytes(16)) in in_force.voters:
+        for model in checkers.models.values():
+            for voters in checkers.sets_of(model):
+                if (node, bytes(16)) in voters:
                     return False
-                if key in in_force.voters and not self.keeps_majority(in_force.voters, key):
+                if key in voters and not self.keeps_majority(voters, key):
                     return False
-                if in_force.offset < kept:
-                    break
         return True
 
     # Requests of operators

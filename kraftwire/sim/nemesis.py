@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 
+from kraftwire.sim.checks.voters import Key
 from kraftwire.sim.clients import Operators, Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
 from kraftwire.sim.plan import LEADER, Fault
-from kraftwire.sim.voters import Key
 
 _Links = list[tuple[int, int]]
 
@@ -118,7 +118,7 @@ class Nemesis:
         operators = self._operators
         if not is_safe or operators.is_removing or operators.concerns(machine.id):
             return
-        is_voter = cluster.log_checks.logs[machine.id].in_force.has(self._key(machine.id))
+        is_voter = cluster.checkers.models[machine.id].is_voter()
         cluster.coverage.hit("wiped: a voter" if is_voter else "wiped: an observer")
         machine.down_until = -1
         machine.lose_power()
@@ -132,7 +132,7 @@ class Nemesis:
 
     def _voters(self) -> list[Key]:
         """The voters, with their directory ids also where the log does not name these yet."""
-        voters = self._cluster.log_checks.in_force.voters
+        voters = self._cluster.history.voters
         return [key if any(key[1]) else self._key(key[0]) for key in voters]
 
     def _begin(self, *steps: Step) -> None:

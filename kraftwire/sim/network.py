@@ -15,7 +15,7 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse, Suppor
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
-from kraftwire.sim.check_messages import is_pre_vote
+from kraftwire.sim.checks.elections import is_pre_vote
 from kraftwire.sim.clock import MS, EventQueue
 from kraftwire.sim.coverage import Coverage
 from kraftwire.sim.plan import Plan, Weather

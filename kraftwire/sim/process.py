@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects as do
@@ -25,12 +25,13 @@ from kraftwire.raft.voters import VoterSet
 from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
-from kraftwire.sim.check_messages import VOTE, is_pre_vote
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.voters import Voters
 from kraftwire.sim.clock import Clock
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.network import Call, Peer
 from kraftwire.sim.state_machine import Digest
-from kraftwire.sim.voters import InForce
+from kraftwire.sim.storage import stored_snapshot
 from kraftwire.sim.watch import Watch, Watched
 from kraftwire.sim.workers import Job, VirtualWorkers
 from kraftwire.wire.message import Message
@@ -89,25 +90,27 @@ class Process:
         self.appends: list[_Append] = []
         self.sent: deque[Call] = deque()
         self.workers = VirtualWorkers(self, machine.cluster.queue)
-        self.state = Digest(self.id, machine.checkers.log_checks, machine.cluster.coverage)
+        self.state = Digest(self._report, lambda: self.role, machine.cluster.coverage)
+        self.in_pre_vote = False
+        self.is_due = False
+        self._watch = Watch(self)
         self.runner = Runner(
             core,
             storage,
             self,
             self.workers,
             settings=machine.cluster.snapshot_settings,
-            watcher=Watch(self),
+            watcher=self._watch,
         )
         self._slow_ms = machine.cluster.plan.slow_ms
         self._software = machine.cluster.software
         self._expiry_planned = False
         self._deadline: int | None = None
         self._trace = machine.cluster.trace
-        self._stored = machine.checkers.election_checks.stored
         self._timer_at: int | None = None
-        self._model = machine.checkers.log_checks.logs[self.id]
+        self._model = machine.checkers.models[self.id]
         self._believed: VoterSet | None = None
-        self._stated: InForce | None = None
+        self._voters: Voters = ()
 
     def start(self) -> None:
         """Start the core, and register a state machine."""
@@ -139,14 +142,14 @@ class Process:
         event = RequestReceived(token, call.version, message, "CONTROLLER", self._software)
         if call.sender.is_foreign:
             self._handle_foreign(event)
-        elif message.API_KEY == VOTE and is_pre_vote(message):
-            self._handle_pre_vote(cast("VoteRequest", message), event)
+        elif type(message) is VoteRequest:
+            self._handle_vote_request(message, event)
         else:
             self.handle(event)
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
         """Append records."""
-        self.waiting[token] = (self.checkers.log_checks.acknowledged, values)
+        self.waiting[token] = (self.checkers.history.acknowledged, values)
         self.handle(AppendRequested(token, self.core.epoch, values, expected))
 
     @property
@@ -173,11 +176,16 @@ class Process:
         log = (core.end_offset, core.high_watermark)
         return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
 
-    def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
-        was_due, before = self._is_due(), self.checkers.election_checks.stored[self.id]
+    def _handle_vote_request(self, message: VoteRequest, event: RequestReceived) -> None:
+        """Handle a request for a vote. Order: what is stored meanwhile is stored because of it."""
+        partition = message.topics[0].partitions[0]
+        is_known = partition.replica_epoch <= self._model.stored.epoch
+        self.in_pre_vote, self.is_due = partition.pre_vote and is_known, self._is_due()
         self.handle(event)
-        if message.topics[0].partitions[0].replica_epoch <= before.epoch:
-            self.checkers.election_checks.pre_voted(self.id, before, was_due=was_due)
+        self.in_pre_vote = False
+
+    def _report(self, event: did.ReplicaEvent) -> None:
+        self.checkers.on(self.id, (event,))
 
     # Events and time
 
@@ -191,17 +199,13 @@ class Process:
     def _settle(self, kind: str) -> None:
         if self.runner.flush_wanted:
             self.runner.flush_in_worker()
-        node, core, model = self.id, self.core, self._model
+        core, node = self.core, self.id
         epoch, end, mark, believed = core.standing
-        if self._stored[node].epoch != epoch:
-            self.checkers.election_checks.settled(node, epoch)
-        batches = model.batches
-        stated = batches[-1].in_force if batches else None
-        if batches and end != batches[-1].end:
-            raise Violation("S13", f"{node} believes its log to end at {end}: {model.end}")
-        if believed is not self._believed or stated is not self._stated:
-            self._believed, self._stated = believed, stated
-            self.checkers.believes(node, core)
+        if believed is not self._believed:
+            self._believed = believed
+            self._voters = tuple([(one.key.id, one.key.directory_id) for one in believed])
+        version = core.kraft_version
+        self._report(did.StepEnded(epoch, end, mark, self._voters, version, self.role))
         self._trace.append((self.queue.now, node, kind, epoch, end, mark))
         deadline = self.runner.deadline_ms
         if deadline != self._deadline:
@@ -265,7 +269,9 @@ class Process:
         """Answer a request."""
         if part is not None:
             part.put()
-        self.cluster.network.reply(self.id, self.calls.pop(token), message)
+        call = self.calls.pop(token)
+        self._watch.replies(call, message)
+        self.cluster.network.reply(self.id, call, message)
 
     # Work that takes time
 
@@ -280,8 +286,8 @@ class Process:
         return self.cluster.flush_time()
 
     def begin(self, kind: WorkKind) -> int:
-        """Return how many batches from the log's start a flush makes durable."""
-        return len(self._model.batches) if kind is WorkKind.FLUSH else 0
+        """Return the offset up to which a flush makes the log durable."""
+        return self._model.end if kind is WorkKind.FLUSH else 0
 
     def guard(self, action: Callable[[Job], None], job: Job) -> None:
         """Call something that may end the process."""
@@ -296,9 +302,9 @@ class Process:
             is_missing = model.durable < job.mark and files.sync_count == before
             if is_missing and files.unflushed(".log"):
                 raise Violation("S9", f"{self.id} flushes its log without a sync")
-            self.checkers.log_checks.flushed(self.id, job.mark)
+            self._report(did.Flushed(job.mark))
         elif job.kind is not WorkKind.LOAD_SNAPSHOT:
-            self.checkers.check_newest(self.id, self.storage)
+            self.checkers.on(self.id, stored_snapshot(self.storage))
             self.cluster.coverage.hit(job.kind)
         job.done(result)
 
@@ -312,12 +318,9 @@ class Process:
             self._acknowledge(self.appends.pop(0))
 
     def _acknowledge(self, append: _Append) -> None:
-        """Acknowledge a client's records. S12, S21."""
-        log_checks, base, values = self.checkers.log_checks, append.base, append.values
-        log_checks.acked(base, append.epoch, count=len(values), after=append.after)
-        batch = log_checks.committed_at(base)
-        if batch is None or any(value not in batch.data for value in values):
-            raise Violation("S12", f"other records than those appended are committed at {base}")
+        """Acknowledge a client's records."""
+        values = append.values
+        self._report(did.Acknowledged(append.base, append.epoch, values, append.after))
         self.cluster.acknowledged += len(values)
 
     def decided(self, effect: do.AppendAccepted | do.AppendRefused | do.UpgradeDecided) -> None:

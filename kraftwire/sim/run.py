@@ -12,6 +12,8 @@ from typing import Any
 from kraftwire.sim import seeds as sim_seeds
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.coverage import RARE, SITUATIONS
+from kraftwire.sim.failure_lines import LINES_MAX
+from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
@@ -65,12 +67,29 @@ def run_seed(seed: int) -> Outcome:
     return outcome
 
 
-def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
+def run_plan(plan: Plan) -> Outcome:
     """Run the cluster of a plan."""
-    return run_cluster(Cluster(plan, timeline))
+    return _run(Cluster(plan))
 
 
-def run_cluster(cluster: Cluster) -> Outcome:
+def describe_plan(plan: Plan, lines: int = LINES_MAX) -> list[str]:
+    """Run a plan and describe how it ends, with so many lines of what happened at most; in one line
+    if it violates nothing."""
+    timeline = Timeline(lines)
+    cluster = Cluster(plan, timeline)
+    outcome = _run(cluster)
+    if outcome.violation is None:
+        return [f"seed {plan.seed}: nothing is violated in {outcome.virtual_seconds:.0f} s"]
+    counts = [(plan.voters, "voter"), (plan.observers, "observer"), (len(plan.faults), "fault")]
+    sizes = [f"{count} {noun if count == 1 else noun + 's'}" for count, noun in counts if count]
+    size = ", ".join(sizes)
+    title = f"seed {plan.seed}, {size}: fails after {outcome.virtual_seconds:.3f} s"
+    running = [one.process for one in cluster.machines.values() if one.process is not None]
+    roles = {one.id: f"{one.core.role} in epoch {one.core.epoch}" for one in running}
+    return describe_failure(title, outcome.violation, timeline, cluster.checkers, roles)
+
+
+def _run(cluster: Cluster) -> Outcome:
     """Run a cluster through its faults and the time after them."""
 
     def run() -> None:

@@ -9,19 +9,22 @@ from dataclasses import dataclass, field, fields
 from multiprocessing import get_context
 from typing import ClassVar, TypeVar
 
-from kraftwire.sim.invariants import BUGS, as_violation
+from kraftwire.sim.invariants import BUGS, Violation, as_violation
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of one cluster. `invariant` is empty if none was violated."""
+    """The result of one cluster."""
 
     seed: int
     commits: int = 0
     coverage: Counter[str] = field(default_factory=Counter)
-    invariant: str = ""
-    detail: str = ""
-    evidence: tuple[str, ...] = ()
+    violation: Violation | None = None
+
+    @property
+    def invariant(self) -> str:
+        """The name of the violated invariant; empty if there is none."""
+        return self.violation.invariant if self.violation is not None else ""
 
     def run(self, cluster: Callable[[], None]) -> None:
         """Run a cluster to its end, or to a violation, which is kept."""
@@ -30,9 +33,7 @@ class Outcome:
         try:
             cluster()
         except BUGS as error:
-            failed = as_violation(error)
-            self.invariant, self.detail = failed.invariant, failed.detail
-            self.evidence = failed.evidence
+            self.violation = as_violation(error)
         finally:
             gc.enable()
 
@@ -50,7 +51,7 @@ class Totals:
     def add(self, outcome: Outcome) -> None:
         """Count a cluster."""
         self.clusters += 1
-        self.violations += bool(outcome.invariant)
+        self.violations += outcome.violation is not None
         for each in fields(self):
             if each.name in ("clusters", "violations"):
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftwire.log.files import Files
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.names import (
     QUORUM_STATE_FILE,
@@ -15,11 +14,15 @@ from kraftwire.log.names import (
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.protocol.topic_names import METADATA_TOPIC
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.replica.storage import Directories
-from kraftwire.sim.check_elections import Stored
+from kraftwire.replica.storage import Directories, Storage
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.entries import Entry, control_of, entries_of
+from kraftwire.sim.checks.voters import Voters
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.replica_log import split
+from kraftwire.sim.state_machine import state_in
 
 DIRECTORY = "/log"
 _PARTITION = partition_directory(DIRECTORY, METADATA_TOPIC)
@@ -45,22 +48,19 @@ def directories(
     )
 
 
-def durable_state(files: SimFiles) -> Stored:
+def durable_election(files: SimFiles) -> ElectionState:
     """The quorum state that would be read if the power failed now.
 
     Raises: StorageError if that is mixed.
     """
     data = files.durable_bytes(_STATE_PATH)
     if data is None:
-        return Stored()
+        return ElectionState()
     alone = SimFiles()
     alone.open(_STATE_PATH, create=True).pwrite(data, 0)
-    state = _read_state(alone)
-    return Stored(state.epoch, state.leader_id, state.voted_id)
-
-
-def _read_state(files: Files) -> QuorumState:
-    return QuorumStateFile(files, _STATE_PATH).read() or QuorumState()
+    state = QuorumStateFile(alone, _STATE_PATH).read() or QuorumState()
+    voted = ReplicaKey(state.voted_id, state.voted_directory_id) if state.voted_id >= 0 else None
+    return ElectionState(state.epoch, state.leader_id, voted)
 
 
 def durable_snapshot(files: SimFiles, snapshot: OffsetAndEpoch) -> bool:
@@ -69,11 +69,61 @@ def durable_snapshot(files: SimFiles, snapshot: OffsetAndEpoch) -> bool:
     return files.exists(path) and files.durable_bytes(path) == files.read_bytes(path)
 
 
-def found_batches(log: MetadataLog) -> list[bytes]:
+def batches_of(log: MetadataLog) -> tuple[Entry, ...]:
     """Return the batches of a log as opened."""
-    found, offset = [], log.start_offset
+    found: list[Entry] = []
+    offset = log.start_offset
     while offset < log.end_offset:
-        for _, end, _, raw in split(log.read(offset, 1 << 20, log.end_offset)):
-            found.append(raw)
-            offset = end
-    return found
+        found += entries_of(log.read(offset, 1 << 20, log.end_offset))
+        offset = found[-1].end
+    return tuple(found)
+
+
+# What checks are told of a disk
+
+
+def started(storage: Storage, files: SimFiles, configured: Voters) -> did.Started:
+    """What a start found in an open directory."""
+    log, stored = storage.log, storage.snapshots.stored()
+    start = log.start_offset
+    epoch = next((one.id.epoch for one in stored if one.id.offset == start), 0)
+    covered, control = (stored[-1].id.offset, stored[-1].control) if stored else (0, b"")
+    voters, version, _ = control_of(control) if control else (None, None, -1)
+    return did.Started(
+        storage.directory_id,
+        configured,
+        OffsetAndEpoch(start, epoch),
+        batches_of(log),
+        durable_election(files),
+        covered,
+        voters,
+        version,
+        not files.unflushed(".log"),
+    )
+
+
+def stored_snapshot(storage: Storage) -> list[did.ReplicaEvent]:
+    """The newest snapshot in an open directory, as an event; none for that of the beginning."""
+    newest = storage.snapshots.newest
+    return [did.SnapshotStored(newest, *_content(storage, newest))] if newest is not None else []
+
+
+def reset(
+    storage: Storage, files: SimFiles, start: OffsetAndEpoch, epoch: int
+) -> did.Reset:
+    """The log now starts at the end of a snapshot."""
+    if not durable_snapshot(files, start):
+        return did.Reset(start, None, None, None, epoch)
+    return did.Reset(start, *_content(storage, start), epoch)
+
+
+def _content(
+    storage: Storage, snapshot: OffsetAndEpoch
+) -> tuple[tuple[int, int], Voters | None, int | None]:
+    """The state, the voters and kraft.version in a snapshot."""
+    reader = storage.snapshots.reader(snapshot)
+    state = state_in(reader)
+    reader.close()
+    stored = next(one for one in storage.snapshots.stored() if one.id == snapshot)
+    voters, version, _ = control_of(stored.control)
+    return state, voters, version

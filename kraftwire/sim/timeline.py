@@ -6,7 +6,7 @@ from collections import deque
 from functools import partial
 
 from kraftwire.raft import effects as do
-from kraftwire.raft.events import Event, ResponseReceived
+from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
 from kraftwire.sim import describe
 from kraftwire.sim.failure_lines import (
     LINES_MAX,
@@ -32,7 +32,7 @@ _SILENT = (
 
 
 class Timeline:
-    """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
+    """The lines of a run, one for each event that led to anything.
 
     `size` bounds the lines that are shown; `last` is the node that took the last step, -1 for none.
     """
@@ -44,23 +44,27 @@ class Timeline:
         self._count = 0
         self._requests: dict[tuple[int, int], int] = {}
 
+    def __len__(self) -> int:
+        """How many lines there were."""
+        return self._count
+
     def select(self, involved: frozenset[int]) -> list[str]:
         """Return an excerpt of at most `size` lines, mainly about these nodes."""
         return select_lines(self._lines, self.size, involved, self._count - len(self._lines))
 
-    def note(self, now: int, text: str) -> None:
-        """Add a line."""
-        head = text.partition(" ")[0]
-        nodes = (int(head),) if head.isdigit() else ()
-        self._add(Line(nodes, Weight.ELECTION, "other event", _time(now), text.strip))
+    def note(self, head: str, text: str) -> None:
+        """Add a line, which begins with the time or the number of the step."""
+        node = text.partition(" ")[0]
+        nodes = (int(node),) if node.isdigit() else ()
+        self._add(Line(nodes, Weight.ELECTION, "other event", head, text.strip))
 
     def step(
-        self, now: int, node: int, event: Event | None, effects: list[do.Effect]
+        self, head: str, node: int, event: Event | None, effects: list[do.Effect]
     ) -> None:
         """Add a node's event and its effects; an event that changes nothing is left out."""
         self.last = node
         peers = peer_of(event)
-        if isinstance(event, ResponseReceived):
+        if isinstance(event, ResponseReceived | RequestFailed):
             sender = self._requests.pop((node, event.request_id), -1)
             peers = (sender,) if sender >= 0 else ()
         for effect in effects:
@@ -68,8 +72,7 @@ class Timeline:
                 self._requests[node, effect.request_id] = effect.destination.id
         if any(not isinstance(effect, _SILENT) for effect in effects):
             text = partial(_step, node, event, effects, peers)
-            nodes = (node, *peers)
-            self._add(Line(nodes, weight_of(effects), kind_of(event), _time(now), text))
+            self._add(Line((node, *peers), weight_of(effects), kind_of(event), head, text))
 
     def _add(self, line: Line) -> None:
         self._lines.append(line)
@@ -81,9 +84,6 @@ def _step(
 ) -> str:
     found = describe.effects((one for one in effects if not isinstance(one, _SILENT)), event)
     results = "; ".join(found) or "nothing else"
-    sender = f"{peers[0]}: " if peers and isinstance(event, ResponseReceived) else ""
+    is_from = peers and isinstance(event, ResponseReceived | RequestFailed)
+    sender = f"{peers[0]}: " if is_from else ""
     return f"{node} < {sender}{describe.event(event)} > {results}"
-
-
-def _time(now: int) -> str:
-    return f"{now / 1e6:11.6f}  "

@@ -78,9 +78,9 @@ def random_walk(budget_s: float = BUDGET_S) -> tuple[str, int]:
     seed = 0
     while True:
         outcome = explore(draw(seed))
-        if outcome.invariant:
-            detail = f" ({outcome.detail})" if outcome.invariant == "BUG" else ""
-            return f"{outcome.invariant} at seed {seed}{detail}", seed
+        if outcome.violation is not None:
+            name, detail = outcome.violation.invariant, outcome.violation.detail
+            return f"{name} at seed {seed}{f' ({detail})' if name == 'BUG' else ''}", seed
         if time.process_time() - begin >= budget_s:
             return "", seed
         seed += 1

@@ -24,8 +24,8 @@ def search(rule: BrokenRule) -> tuple[int, str, str]:
     plan = rule.plan or _drawn
     for seed in (rule.seed, *(seed for seed in range(_SEEDS) if seed != rule.seed)):
         outcome = run_plan(plan(seed))
-        if outcome.invariant:
-            return seed, outcome.invariant, outcome.detail
+        if outcome.violation is not None:
+            return seed, outcome.violation.invariant, outcome.violation.detail
     return -1, "", "not found"
 
 

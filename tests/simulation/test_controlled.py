@@ -25,7 +25,7 @@ def outcomes() -> list[Outcome]:
 
 def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[Outcome]) -> None:
     """After every batch of records, and at every failover."""
-    assert [f"{o.seed}: {o.invariant}: {o.detail}" for o in outcomes if o.invariant] == []
+    assert [f"{o.seed}: {o.violation}" for o in outcomes if o.violation] == []
 
 
 def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[Outcome]) -> None:

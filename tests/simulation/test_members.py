@@ -9,21 +9,26 @@ import pytest
 from kraftwire.log.names import checkpoint_name, join, partition_directory
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
+from kraftwire.sim.checks.entries import Entry
+from kraftwire.sim.checks.voters import Voters, read_control
 from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.liveness import can_elect, check_liveness
+from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.members import Members
 from kraftwire.sim.plan import DYNAMIC, STATIC, UPGRADED, Plan, Weather
-from kraftwire.sim.replica_log import Batch
 from kraftwire.sim.storage import DIRECTORY
-from kraftwire.sim.voters import InForce, read_control
 
 PLAN = Plan(1, 3, 1, 10_000, Weather(), (), appends_per_second=1, skew_ms=(0,), quorum=DYNAMIC)
 
 
 def _pass(cluster: Cluster, time_ms: int) -> None:
     cluster.queue.run_until(cluster.queue.now + time_ms * MS)
+
+
+def _stated(voters: Voters) -> Entry:
+    """The first batch of a log, which states a voter set."""
+    return Entry(0, 1, 1, b"", True, voters, 1, 0)
 
 
 def test_first_voters_are_formatted_with_each_others_directory_ids() -> None:
@@ -61,8 +66,7 @@ def test_the_disk_of_a_voter_that_only_one_log_knows_may_not_go() -> None:
     """The log of one node has a set of two, which would lose its majority."""
     cluster = Cluster(PLAN)
     one, two = cluster.members.key(1), cluster.members.key(2)
-    log = cluster.log_checks.logs[3]
-    log.batches.append(Batch(0, 1, 1, b"", None, InForce((one, two), 1, 0, log.initial)))
+    cluster.checkers.models[3].observe(_stated((one, two)))
     assert not cluster.members.may_wipe(1, cluster.checkers)
     assert cluster.members.may_wipe(3, cluster.checkers)
 
@@ -72,10 +76,10 @@ def test_the_disk_of_a_voter_may_not_go_before_the_upgrade_is_flushed(durable: i
     """A crash may take a log back to the configured voters, which have no directory ids."""
     cluster = Cluster(replace(PLAN, quorum=UPGRADED))
     keys = tuple(cluster.members.key(node) for node in (1, 2, 3))
-    for log in cluster.log_checks.logs.values():
-        log.batches.append(Batch(0, 1, 1, b"", None, InForce(keys, 1, 0, log.initial)))
-        log.high_watermark, log.durable = 1, 1
-    cluster.log_checks.logs[3].durable = durable
+    for model in cluster.checkers.models.values():
+        model.observe(_stated(keys))
+        model.high_watermark, model.durable = 1, 1
+    cluster.checkers.models[3].durable = durable
     assert cluster.members.may_wipe(1, cluster.checkers) == bool(durable)
 
 
@@ -87,7 +91,7 @@ def test_a_new_disk_in_an_upgraded_quorum_has_no_configured_voters() -> None:
     config = cluster.members.config(1, b"x" * 16)
     assert len(config.voters) == 0
     assert [at.host for at in config.bootstrap_servers] == ["node2"]
-    assert cluster.log_checks.logs[1].in_force.voters == ()
+    assert cluster.checkers.models[1].voters == ()
 
 
 def test_operators_get_what_they_want_and_are_told() -> None:
@@ -98,7 +102,7 @@ def test_operators_get_what_they_want_and_are_told() -> None:
     cluster.operators.begin(Step("add", four), Step("remove", one))
     _pass(cluster, 20_000)
     assert cluster.operators.is_idle
-    assert cluster.log_checks.in_force.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
+    assert cluster.history.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
     assert cluster.coverage.counts["change done: add"] == 1
     assert cluster.coverage.counts["change done: remove"] == 1
     assert check_liveness(cluster)
@@ -115,8 +119,8 @@ def test_a_replaced_voter_comes_back() -> None:
     assert new != old
     cluster.operators.begin(Step("add", new), Step("remove", old), Step("add", new))
     _pass(cluster, 30_000)
-    assert new in cluster.log_checks.in_force.voters
-    assert old not in cluster.log_checks.in_force.voters
+    assert new in cluster.history.voters
+    assert old not in cluster.history.voters
     assert cluster.coverage.counts["change settled: DUPLICATE_VOTER"] == 1
 
 
@@ -134,30 +138,30 @@ def test_the_set_that_a_stopped_replica_still_has_prevents_no_removal() -> None:
         cluster.machines[node].start_later(0)
         cluster.operators.begin(Step("remove", old), Step("add", cluster.members.key(node)))
         _pass(cluster, 30_000)
-    assert cluster.log_checks.in_force.voters == tuple(cluster.members.key(n) for n in (1, 2, 3))
+    assert cluster.history.voters == tuple(cluster.members.key(n) for n in (1, 2, 3))
     assert not cluster.coverage.counts["change dropped"]
 
 
 def test_no_leader_can_be_elected_once_a_majority_of_disks_is_lost() -> None:
     """Then liveness cannot be expected; with one more disk it can."""
     cluster = Cluster(PLAN)
-    assert can_elect(cluster.log_checks)
+    assert cluster.checkers.can_elect()
     cluster.machines[1].wipe()
-    assert can_elect(cluster.log_checks)
+    assert cluster.checkers.can_elect()
     cluster.machines[2].wipe()
-    assert not can_elect(cluster.log_checks)
+    assert not cluster.checkers.can_elect()
 
 
 def test_a_log_without_a_possible_majority_elects_no_leader() -> None:
     """The only voter left of the newest set has an older log than the nodes outside it."""
     cluster = Cluster(replace(PLAN, observers=0))
-    logs = cluster.log_checks.logs
     gone = (9, bytes(15) + b"\x09")
-    in_force = InForce((cluster.members.key(1), gone), 1, 0, logs[1].initial)
-    for node in (1, 2, 3):
-        logs[node].batches.append(Batch(0, 1, 1, b"", None, in_force))
-        logs[node].high_watermark = 1
-    assert not can_elect(cluster.log_checks)
+    stated = _stated((cluster.members.key(1), gone))
+    for model in cluster.checkers.models.values():
+        model.log.append(stated)
+        model.observe(stated)
+        model.high_watermark = 1
+    assert not cluster.checkers.can_elect()
 
 
 def test_a_node_of_another_cluster_is_refused() -> None:
@@ -169,8 +173,8 @@ def test_a_node_of_another_cluster_is_refused() -> None:
     assert cluster.coverage.counts["stranger refused"] > 0
     assert stranger.process is not None
     assert stranger.process.core.leader_id == -1
-    assert stranger.checkers.election_checks.leaders == {}
-    assert stranger.id not in cluster.election_checks.voters
+    assert stranger.checkers.history.leaders == {}
+    assert stranger.id not in cluster.history.known
 
 
 def test_a_stranger_is_formatted_for_its_own_cluster() -> None:

@@ -50,7 +50,7 @@ class _Seen:
 
 
 def _epoch(cluster: Cluster) -> int:
-    return max(cluster.election_checks.stored[node].epoch for node in cluster.machines)
+    return max(model.stored.epoch for model in cluster.checkers.models.values())
 
 
 def _cut(seed: int, voters: int, observers: int, cuts: _Cuts) -> _Seen:

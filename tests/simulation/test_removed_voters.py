@@ -30,7 +30,7 @@ def _all_voters_replaced(old_peers: Mapping[int, Mapping[int, int]]) -> Cluster:
         Step("add", keys[4]), *(Step("remove", keys[node]) for node in (1, 2, 3))
     )
     _pass(cluster, 60_000)
-    assert cluster.log_checks.in_force.voters == (keys[4],)
+    assert cluster.history.voters == (keys[4],)
     cluster.network.block(links, -1)
     return cluster
 

@@ -14,8 +14,9 @@ from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.sim.checks.entries import Entry, record_values
 from kraftwire.sim.untimed.calls import Call, Calls
-from kraftwire.sim.untimed.disk import Disk, Entry, record_values
+from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.members import Members
 from kraftwire.sim.untimed.node import Node, Work
 from kraftwire.sim.untimed.plan import Plan

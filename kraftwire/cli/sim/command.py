@@ -26,9 +26,8 @@ from kraftwire.cli.sim.report import (
 from kraftwire.errors import UsageError
 from kraftwire.sim.coverage import SITUATIONS, missing
 from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.plan import Plan, draw
-from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
+from kraftwire.sim.run import Outcome, Totals, describe_plan, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
 from kraftwire.small_files import read_small_file
 
@@ -82,7 +81,7 @@ def run(options: SeedOptions, require_coverage: int | None) -> int:
 
 
 def _report(outcome: Outcome) -> list[str]:
-    return describe_failure(draw(outcome.seed))
+    return describe_plan(draw(outcome.seed))
 
 
 @sim.command(context_settings=CONTEXT)
@@ -94,10 +93,10 @@ def _report(outcome: Outcome) -> list[str]:
 def shrink(seed: int, tries: int, out: Path | None) -> int:
     """Reduce a failing seed: drop faults, shorten the run, use fewer nodes."""
     plan = draw(seed)
-    if not run_plan(plan).invariant:
+    if run_plan(plan).violation is None:
         raise UsageError(f"seed {seed} violates nothing")
     best = shrunk(plan, tries, _print_plan)
-    for line in describe_failure(best):
+    for line in describe_plan(best):
         put(line)
     text = json.dumps(best.to_json())
     put(text)
@@ -119,7 +118,7 @@ def replay(plan: Path, lines: int) -> int:
         raise UsageError(f"{plan}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{plan} is not a plan: {error}") from error
-    lines_shown = describe_failure(again, lines)
+    lines_shown = describe_plan(again, lines)
     for line in lines_shown:
         put(line)
     return _FAILED if len(lines_shown) > 1 else 0

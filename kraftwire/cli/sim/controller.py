@@ -9,7 +9,7 @@ import click
 
 from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
 from kraftwire.sim.controlled.run import Outcome, Totals, run_seeds, shrink
-from kraftwire.sim.failure_summary import report_lines
+from kraftwire.sim.failure_report import summary_lines
 
 
 @click.command(context_settings=CONTEXT)
@@ -29,5 +29,5 @@ def _report(outcome: Outcome) -> list[str]:
     count = sum(found.coverage.values())
     steps = f"{outcome.steps} steps, of which {count} are enough"
     title = f"seed {found.seed}, {found.title}: fails after {steps}"
-    violation = found.invariant, found.detail, found.evidence
-    return [*found.history, *report_lines(title, *violation, [])]
+    assert found.violation is not None
+    return [*found.history, title, *summary_lines(found.violation)]

@@ -21,7 +21,7 @@ from kraftwire.cli.sim.report import (
 )
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.failure_report import describe_failure, replay
+from kraftwire.sim.exhaust.failure_report import describe_path, replay
 from kraftwire.sim.exhaust.search import Found, search
 
 _FAILED = 1
@@ -80,9 +80,8 @@ def exhaust(
     violation = found.violation
     if violation is not None:
         if as_json:
-            row = violation_json(violation.invariant, violation.detail, violation.evidence)
-            put(json.dumps(row))
-        say(*describe_failure(bounds, found.path))
+            put(json.dumps(violation_json(violation)))
+        say(*describe_path(bounds, found.path))
     put(*([json.dumps(found.to_json())] if as_json else _summary(found)))
     return _FAILED if violation is not None else 0
 
@@ -92,7 +91,7 @@ def _print_failure(bounds: Bounds, path: tuple[int, ...]) -> int:
         is_violated = replay(bounds, path) is not None
     except IndexError as error:
         raise UsageError(f"not a path within these bounds: {error}") from error
-    put(*describe_failure(bounds, path))
+    put(*describe_path(bounds, path))
     return _FAILED if is_violated else 0
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import click
 
 from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
-from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import draw
-from kraftwire.sim.untimed.run import Outcome, Totals, run_seeds, shrink
+from kraftwire.sim.untimed.run import Outcome, Totals, describe_path, run_seeds, shrink
 
 
 @click.command(context_settings=CONTEXT)
@@ -26,4 +25,4 @@ def explore(options: SeedOptions) -> int:
 
 
 def _report(outcome: Outcome) -> list[str]:
-    return describe_failure(*shrink(draw(outcome.seed), outcome.path, outcome.invariant))
+    return describe_path(*shrink(draw(outcome.seed), outcome.path, outcome.invariant))

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import click
 
 from kraftwire.cli.output import put, say, say_over
-from kraftwire.sim.failure_summary import summary_lines
-from kraftwire.sim.invariants import meaning
+from kraftwire.sim.failure_report import summary_lines
+from kraftwire.sim.invariants import Violation, meaning
 from kraftwire.sim.seeds import Outcome, StepTotals, Totals
 
 SEED_MAX = 2**63 - 1
@@ -106,8 +106,9 @@ class SeedRun(Generic[_O]):
             for outcome in outcomes:
                 totals.add(outcome)
                 show(totals.clusters, progress_text())
-                if outcome.invariant:
-                    self._report(outcome, in_full=totals.violations <= _REPORTS_MAX)
+                if outcome.violation is not None:
+                    is_in_full = totals.violations <= _REPORTS_MAX
+                    self._report(outcome, outcome.violation, is_in_full=is_in_full)
                 if within is not None and time.monotonic() - begin >= within:
                     break
         seconds = time.monotonic() - begin
@@ -116,12 +117,14 @@ class SeedRun(Generic[_O]):
             say(f"kraftwire: {cut}")
         return seconds
 
-    def _report(self, outcome: _O, *, in_full: bool) -> None:
+    def _report(self, outcome: _O, violation: Violation, *, is_in_full: bool) -> None:
         """Print what was violated and the command that reproduces it."""
-        seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.evidence)
+        seed = outcome.seed
         if self.options.as_json:
-            put(json.dumps({"seed": seed, **violation_json(*violation)}))
-        lines = self.report(outcome) if in_full else [f"seed {seed}", *summary_lines(*violation)]
+            put(json.dumps({"seed": seed, **violation_json(violation)}))
+        lines = [f"seed {seed}", *summary_lines(violation)]
+        if is_in_full:
+            lines = self.report(outcome)
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
 
@@ -146,13 +149,13 @@ def run_by_steps(run: SeedRun[_O], totals: StepTotals) -> int:
     return _FAILED if totals.violations else 0
 
 
-def violation_json(invariant: str, detail: str, evidence: tuple[str, ...]) -> dict[str, Any]:
+def violation_json(violation: Violation) -> dict[str, Any]:
     """Return a violation as `--json` prints it, after the seed if there is one."""
     return {
-        "invariant": invariant,
-        "meaning": meaning(invariant),
-        "detail": detail,
-        "evidence": list(evidence),
+        "invariant": violation.invariant,
+        "meaning": meaning(violation.invariant),
+        "detail": violation.detail,
+        "evidence": list(violation.evidence),
     }
 
 

@@ -28,9 +28,10 @@ from kraftwire.raft.peers import Peers
 from kraftwire.raft.progress import LeaderProgress, ReplicaProgress
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.untimed.disk import Applied, Disk, Entry
+from kraftwire.sim.checks.entries import Applied, Entry
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.node import Node, Work, _Append
-from kraftwire.sim.untimed.replica_model import ReplicaModel
 from kraftwire.wire.message import Struct
 
 # Clocks, tokens and request ids begin here: no other number of a core is this large.
@@ -81,7 +82,8 @@ _PEER = "_Peer"
 # Fields that do not outlive a step, are the same in every state of a replica, or are computed again
 # from other fields when the voter set is another object.
 _OF_A_STEP = (
-    "outbox", "replies", "reported", "trace", "reset_at", "_event", "_voted", "_in_pre_vote",
+    "outbox", "replies", "reported", "trace", "reset_at", "event", "_voted", "_in_pre_vote",
+    "_was_due",
 )  # fmt: skip
 _CACHES = ("_membership_of", "_is_voter", "_is_only_voter", "addresses", "fetch", "empty_answer")
 _LEFT_OUT: Mapping[type, frozenset[str]] = {

@@ -15,15 +15,15 @@ from typing import Any, cast
 from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.raft.roles import Follower
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.checkers import Checkers
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.checks.voters import Key, Voters
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
-from kraftwire.sim.untimed import replica_events as did
-from kraftwire.sim.untimed.checkers import Checkers
-from kraftwire.sim.untimed.cluster_history import ClusterHistory
 from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
 from kraftwire.sim.untimed.node import Node
-from kraftwire.sim.untimed.replica_model import ReplicaModel
-from kraftwire.sim.voters import Key, Voters
 from kraftwire.wire.message import Message
 
 # The name of a method of `ClusterHistory`, and its arguments.
@@ -62,7 +62,7 @@ def claims_of(own: int, model: ReplicaModel, seen: list[did.ReplicaEvent]) -> tu
     Raises: Violation.
     """
     claims = _Claims()
-    checkers = Checkers(model.sets[0][1], cast("ClusterHistory", claims))
+    checkers = Checkers(cast("ClusterHistory", claims))
     checkers.models[own] = model
     checkers.on(own, seen)
     return tuple(claims.made)
@@ -123,7 +123,6 @@ class StepResult:
     opened: tuple[int, ...] = ()
     moved: dict[int, int] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
-    trace: list[do.Effect] = field(default_factory=list)
 
 
 class Replica:
@@ -174,7 +173,6 @@ class Replica:
             self._sends(did, sent, after.get(sent.request_id, NOBODY))
         did.replies = [(open_before.get(token, _NEW), message) for token, message in node.replies]
         did.opened = tuple(open_before.get(token, _NEW) for token in node.requests)
-        did.trace = node.trace
         did.claims = claims_of(node.id, self.model, node.reported)
         self._settle()
         return did
@@ -190,7 +188,7 @@ class Replica:
         Otherwise the follower would refuse pre-votes because of its leader.
         """
         node = self.node
-        node.outbox, node.replies, node.reported, node.trace = [], [], [], []
+        node.outbox, node.replies, node.reported = [], [], []
         node.reset_at = -1
         role = node.core._state.role
         if type(role) is Follower:
@@ -200,7 +198,7 @@ class Replica:
     def _start(self) -> None:
         node = self.node
         node.core._state.next_request_id = REQUESTS
-        node.reported.append(node.found())
+        node.reported.append(node.found(self._members.static))
         node.start(with_listener=False)
 
     def _restart(self, survivors: int) -> None:

@@ -9,22 +9,24 @@ from __future__ import annotations
 import copyreg
 import pickle
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Generic, TypeVar
 
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.addresses import Addresses
 from kraftwire.raft.config import RaftConfig
-from kraftwire.raft.effects import Destination, Effect, ElectionState
+from kraftwire.raft.effects import Destination, ElectionState
 from kraftwire.raft.state import LastMessage
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.checks.entries import Entry
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
 from kraftwire.sim.exhaust.replica import Claim, Event, Replica, StepResult
 from kraftwire.sim.invariants import BUGS, Violation
-from kraftwire.sim.untimed.disk import Entry
 from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.node import Node
 from kraftwire.wire.message import Message, Struct
 
 _BY_VALUE = (Destination, ElectionState, Endpoint, Entry, OffsetAndEpoch, ReplicaKey, Voter)
@@ -226,13 +228,13 @@ class Steps:
             return (*event[:-1], self.messages.values[event[-1]])
         return event
 
-    def trace(self, local: Local, event: int) -> list[Effect]:
-        """Return the effects of a step, computed again for the failure report."""
+    def node_after(self, local: Local, event: int) -> Node:
+        """Return the node of a replica after a step, which is taken again for the failure report.
+        """
         replica = thaw(local.frozen)
-        try:
-            return replica.take(self.concrete(self.events.values[event])).trace
-        except BUGS:
-            return replica.node.trace
+        with suppress(*BUGS):
+            replica.take(self.concrete(self.events.values[event]))
+        return replica.node
 
     def _fill(self, step: Step, did: StepResult, replica: Replica) -> None:
         step.sends = tuple((to, label, self.message(one)) for to, label, one in did.sends)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from kraftwire.sim.checks.cluster_history import ClusterHistory
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.packets import Action, Packets, asker
 from kraftwire.sim.exhaust.replica import Commit, check_claims
 from kraftwire.sim.exhaust.steps import Local, Log, Numbers, Step, Steps
-from kraftwire.sim.untimed.cluster_history import ClusterHistory
+from kraftwire.sim.untimed.members import Members
 
 
 class State(NamedTuple):
@@ -60,7 +61,7 @@ class World:
         """Return the cluster after all replicas have started. Raises: Violation."""
         count = self.bounds.voters
         replicas = tuple(self.steps.first(at).number for at in range(1, count + 1))
-        past = self._past(ClusterHistory())
+        past = self._past(Members(self.bounds.plan).history())
         return State(replicas, ((),) * count, self.bounds.budget, 0, past, ())
 
     def accidents(self, state: State) -> int:
@@ -225,6 +226,10 @@ class World:
 
     # ---- checks of the whole cluster
 
+    def history(self, state: State) -> ClusterHistory:
+        """Return what the replicas of a cluster have made known."""
+        return self._pasts.values[state.past]
+
     def _past(self, history: ClusterHistory) -> int:
         return self._pasts.of(history, history.key())
 
@@ -250,7 +255,7 @@ class World:
             other = self.steps.locals[number]
             pair = after.log, other.log
             if other is not after and pair not in self._alike:
-                history = ClusterHistory()
+                history = ClusterHistory((), 0)
                 for one in (other, after):
                     before = 0
                     for entry in one.log:

@@ -30,10 +30,12 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from kraftwire.sim.untimed.checkers import Checkers
-from kraftwire.sim.untimed.disk import Applied, Disk, snapshot_bytes
+from kraftwire.sim.checks.checkers import Checkers
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.entries import Applied
+from kraftwire.sim.checks.voters import Key, Voters
+from kraftwire.sim.untimed.disk import Disk, snapshot_bytes
 from kraftwire.sim.untimed.plan import Plan
-from kraftwire.sim.voters import Key, Voters
 
 LISTENER_NAME = "CONTROLLER"
 CLUSTER_ID = "untimed-cluster-id-123"
@@ -67,6 +69,15 @@ class Members:
     def _voter(self, node: int) -> Voter:
         highest = KRAFT_VERSION_MAX + (node == self._plan.newer_voter)
         return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, highest)
+
+    def history(self) -> ClusterHistory:
+        """Return the history of a cluster that has not begun."""
+        first = tuple(self.key(node) for node in range(1, self._plan.voters + 1))
+        return ClusterHistory(self.static or first, int(self._plan.is_dynamic))
+
+    def checkers(self) -> Checkers:
+        """Return the checks of a cluster that has not begun."""
+        return Checkers(self.history())
 
     def directory_id(self, node: int, generation: int) -> bytes:
         """Return the directory id of a node that has lost this many disks."""

@@ -17,8 +17,10 @@ from kraftwire.raft import events
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.untimed import replica_events as did
-from kraftwire.sim.untimed.disk import Applied, Disk, Entry, content_of, control_of, snapshot_bytes
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.entries import Applied, Entry, control_of
+from kraftwire.sim.checks.voters import Voters
+from kraftwire.sim.untimed.disk import Disk, content_of, snapshot_bytes
 from kraftwire.wire.message import Message
 
 LISTENER = 1
@@ -45,21 +47,24 @@ class Work:
 
 @dataclass(slots=True)
 class _Append:
-    """Records of a client that wait for the high watermark."""
+    """Records of a client that wait for the high watermark; `after` is the end of what had been
+    acknowledged when it sent them."""
 
     base: int
     last: int
     epoch: int
     values: tuple[bytes, ...]
+    after: int
 
 
 @dataclass(slots=True)
 class Node:
     """A running replica.
 
-    `outbox` and `replies` have to be sent; `reported` says what was done. `trace` has the effects
-    of the last step. The node no longer waits for answers to requests before index `reset_at` of
-    `outbox`, or to older ones. `left` counts the effects until the process crashes, None for never.
+    `outbox` and `replies` have to be sent; `reported` says what was done. `event` and `trace` are
+    the last event and its effects. The node no longer waits for answers to requests before index
+    `reset_at` of `outbox`, or to older ones. `left` counts the effects until the process crashes,
+    None for never.
     """
 
     id: int
@@ -73,7 +78,7 @@ class Node:
     trace: list[do.Effect] = field(default_factory=list)
     requests: dict[int, Message] = field(default_factory=dict)
     applied: Applied = field(default_factory=Applied)
-    waiting: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
+    waiting: dict[int, tuple[tuple[bytes, ...], int]] = field(default_factory=dict)
     appends: list[_Append] = field(default_factory=list)
     reset_at: int = -1
     is_stopped: bool = False
@@ -81,9 +86,10 @@ class Node:
     left: int | None = None
     role: str = ""
     epoch: int = 0
-    _event: events.Event | None = None
+    event: events.Event | None = None
     _voted: int = -1
     _in_pre_vote: bool = False
+    _was_due: bool = False
 
     @staticmethod
     def boot(node_id: int, disk: Disk, config: RaftConfig, random: Random, now: int) -> Node:
@@ -98,14 +104,16 @@ class Node:
         if with_listener:
             self.handle(events.ListenerRegistered(LISTENER, 0))
 
-    def found(self) -> did.Started:
-        """Return what a start finds on this disk, for the checks."""
+    def found(self, configured: Voters) -> did.Started:
+        """Return what a start finds on this disk, for the checks; `configured` are the voters in
+        the configuration."""
         disk = self.disk
         newest = max(disk.snapshots, default=None)
         content = content_of(disk.snapshots[newest]) if newest is not None else None
         voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
         return did.Started(
             disk.directory_id,
+            configured,
             OffsetAndEpoch(disk.start, disk.epoch_at_start()),
             tuple(disk.log),
             disk.election,
@@ -116,19 +124,25 @@ class Node:
 
     def handle(self, event: events.Event) -> None:
         """Let the core decide on an event, and carry out the effects."""
-        self._event = event
+        self.event = event
         if type(event) is events.RequestReceived:
             self._note_request(event)
         self._carry_out(self.core.handle(event, self.now, _WALL_MS))
         self._settle()
-        self._event = None
         self._in_pre_vote = False
 
     def append(
-        self, token: int, epoch: int, values: tuple[bytes, ...], expected: int | None = None
+        self,
+        token: int,
+        epoch: int,
+        values: tuple[bytes, ...],
+        expected: int | None = None,
+        *,
+        after: int = 0,
     ) -> None:
-        """Ask the core to append records, at the offset `expected` if there is one."""
-        self.waiting[token] = values
+        """Ask the core to append records, at the offset `expected` if there is one; `after` is the
+        end of what has been acknowledged so far."""
+        self.waiting[token] = values, after
         self.handle(events.AppendRequested(token, epoch, values, expected))
 
     @property
@@ -139,16 +153,14 @@ class Node:
     def _note_request(self, event: events.RequestReceived) -> None:
         self.requests[event.token] = event.message
         election = self.disk.election
-        if event.message.API_KEY != VoteRequest.API_KEY:
+        if type(event.message) is not VoteRequest:
             return
-        request = cast("VoteRequest", event.message).topics[0].partitions[0]
+        request = event.message.topics[0].partitions[0]
         is_same = election.epoch == request.replica_epoch and election.voted is not None
         self._voted = election.voted.id if is_same and election.voted else -1
+        self._in_pre_vote = request.pre_vote and request.replica_epoch <= election.epoch
         deadline = self.core.deadline_ms
-        is_due = deadline is not None and deadline <= self.now
-        self._in_pre_vote = (
-            request.pre_vote and request.replica_epoch <= election.epoch and not is_due
-        )
+        self._was_due = deadline is not None and deadline <= self.now
 
     def _carry_out(self, effects: list[do.Effect]) -> None:
         self.trace = effects
@@ -180,17 +192,17 @@ class Node:
 
     def _persist(self, effect: do.PersistQuorumState) -> None:
         self.disk.persist(effect.state, effect.kraft_version)
-        self.reported.append(did.Persisted(self.disk.election, self._in_pre_vote))
+        self.reported.append(did.Persisted(self.disk.election, self._in_pre_vote, self._was_due))
 
     def _append(self, effect: do.AppendToLog) -> None:
-        entries = tuple(self.disk.append(effect.data))
+        entries = self.disk.append(effect.data)
         is_leader = self.role == "leader"
         self.reported.append(did.Appended(entries, self.epoch, is_leader))
 
     def _truncate(self, effect: do.TruncateLog) -> None:
-        self.disk.truncate(effect.end_offset)
-        ordered = _ordered_by(self._event)
-        self.reported.append(did.Truncated(effect.end_offset, self.epoch, ordered))
+        end, ordered = effect.end_offset, did.ordered_by(self.event)
+        self.disk.truncate(end)
+        self.reported += (did.Truncating(end, self.epoch, ordered), did.Truncated(end))
 
     def _reset(self, effect: do.ResetLog) -> None:
         start = effect.start
@@ -333,16 +345,16 @@ class Node:
         self.reported.append(did.HighWatermarkAdvanced(effect.offset, self.epoch if leads else -1))
         while leads and self.appends and self.appends[0].last < effect.offset:
             one = self.appends.pop(0)
-            self.reported.append(did.Acknowledged(one.base, one.epoch, one.values))
+            self.reported.append(did.Acknowledged(one.base, one.epoch, one.values, one.after))
 
     def _leader_changed(self, effect: do.LeaderChanged) -> None:
         leader = effect.leader_id, effect.epoch, effect.end_offset
         self.reported.append(did.LeaderReported(*leader, self.applied.offset))
 
     def _accepted(self, effect: do.AppendAccepted) -> None:
-        values = self.waiting.pop(effect.token)
+        values, after = self.waiting.pop(effect.token)
         self.appends.append(
-            _Append(effect.base_offset, effect.last_offset, effect.epoch, values)
+            _Append(effect.base_offset, effect.last_offset, effect.epoch, values, after)
         )
 
     def _refused(self, effect: do.AppendRefused) -> None:
@@ -356,18 +368,6 @@ class Node:
 
     def _stop(self, _: do.ShutdownFinished) -> None:
         self.is_stopped = True
-
-
-def _ordered_by(event: events.Event | None) -> int:
-    """Return the leader epoch of a Fetch answer that reports a divergence; -1 for all other events.
-    """
-    if type(event) is not events.ResponseReceived or event.message.NAME != "FetchResponse":
-        return -1
-    partition = cast("Any", event.message).responses[0].partitions[0]
-    diverging, leader = partition.diverging_epoch, partition.current_leader
-    if diverging is None or diverging.epoch < 0 or leader is None:
-        return -1
-    return int(leader.leader_epoch)
 
 
 _ACTIONS: dict[type, Callable[[Node, Any], None]] = {

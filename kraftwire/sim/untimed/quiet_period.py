@@ -11,11 +11,11 @@ from collections.abc import Callable
 from random import Random
 
 from kraftwire.raft.config import KRAFT_VERSION_MAX, RaftTimers
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.checks.voters import is_member
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.node import Node
-from kraftwire.sim.untimed.replica_model import ReplicaModel
 from kraftwire.sim.untimed.world import World
-from kraftwire.sim.voters import matches
 
 _STEPS_MAX = 100_000
 
@@ -113,7 +113,7 @@ class QuietPeriod:
         """The nodes in the voter set of a leader."""
         members = self.model(leader).voters
         nodes = self.world.nodes.values()
-        return [n for n in nodes if any(matches(m, self.model(n).key) for m in members)]
+        return [n for n in nodes if is_member(members, self.model(n).key)]
 
     def is_settled(self) -> bool:
         """Whether all nodes follow one leader and know that all records are committed."""
@@ -151,21 +151,6 @@ class QuietPeriod:
                 return False
         return True
 
-    def can_elect(self) -> bool:
-        """Whether a replica that may stand has a log that a majority of its voter set may vote for.
-
-        There may be none: of the two voters that are left after a third was removed, one may have
-        lost its disk before, so that its present replica is not in the set.
-        """
-        models = self.world.checkers.models.values()
-        for model in models:
-            log = (model.last_epoch, model.end)
-            older = [one.key for one in models if (one.last_epoch, one.end) <= log]
-            willing = [m for m in model.voters if any(matches(m, key) for key in older)]
-            if model.may_stand() and 2 * len(willing) > len(model.voters):
-                return True
-        return False
-
     def can_be_found(self) -> bool:
         """Whether a node that knows no leader can learn of the present one.
 
@@ -196,7 +181,7 @@ def check_quiet_period(world: World) -> None:
     """End all faults, let time pass, and check L1 to L9. Raises: Violation."""
     quiet = QuietPeriod(world)
     if not quiet.run(_LIMIT_MS, until_settled=True):
-        if not quiet.can_elect():
+        if not world.checkers.can_elect():
             world.cover("nobody can be elected")
             return
         if not quiet.can_be_found():
@@ -339,7 +324,7 @@ def _added_voter(quiet: QuietPeriod, leader: Node) -> bool:
 
     def is_in() -> bool:
         key, leading = quiet.model(newcomer).key, quiet.leader()
-        return leading is not None and any(matches(m, key) for m in quiet.model(leading).voters)
+        return leading is not None and is_member(quiet.model(leading).voters, key)
 
     apply, at = quiet.world.apply, newcomer.id
     _change(quiet, is_in, lambda leading: apply("add", leading, at), f"{at} is not added")

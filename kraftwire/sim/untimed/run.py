@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from kraftwire.sim import seeds as sim_seeds
+from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.fewest import fewest
 from kraftwire.sim.invariants import Violation
+from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.untimed.plan import KINDS, Plan, draw
 from kraftwire.sim.untimed.quiet_period import check_quiet_period
 from kraftwire.sim.untimed.scheduler import Scheduler
@@ -58,18 +60,18 @@ def play(
     plan: Plan,
     path: Sequence[Action],
     world: World | None = None,
-    about: Callable[[Action], None] = lambda _: None,
+    before: Callable[[Action], None] = lambda _: None,
 ) -> Outcome:
     """Replay a path; events that are not possible are skipped.
 
-    The path of the outcome ends with the violation. `about` is called before each event.
+    The path of the outcome ends with the violation. `before` is called before each event.
     """
     world = world or World(plan)
 
     def apply() -> None:
         world.begin()
         for what in path:
-            about(what)
+            before(what)
             if what == QUIET_PERIOD:
                 _quiet_period(world)
             else:
@@ -103,10 +105,51 @@ def _outcome(world: World, apply: Callable[[], None]) -> Outcome:
     return outcome
 
 
+# Actions that no step of a node shows.
+_NOTES = {
+    "part": "no messages",
+    "heal": "all messages pass again",
+    "crash": "crashes",
+    "cut": "will crash between two effects",
+    "wipe": "gets an empty disk",
+    "again": "gets a request once more",
+    "late": "has slept",
+}
+
+
+def describe_path(plan: Plan, path: Sequence[Action]) -> list[str]:
+    """Replay a path and describe how it ends, in one line if it violates nothing."""
+    world, timeline = World(plan), Timeline()
+
+    def head() -> str:
+        return f"{len(timeline):3} "
+
+    def note(what: Action) -> None:
+        kind, *rest = what
+        if kind == "part":
+            links = ", ".join(f"{sender} to {target}" for sender, target in rest[0])
+            timeline.note(head(), f"{_NOTES[kind]} from {links}")
+        elif kind in _NOTES:
+            node = rest[0][1] if kind == "again" else rest[0] if rest else ""
+            timeline.note(head(), f"{node} {_NOTES[kind]}".strip())
+
+    world.on_step = lambda node: timeline.step(head(), node.id, node.event, node.trace)
+    outcome = play(plan, path, world, note)
+    if outcome.violation is None:
+        return [f"seed {plan.seed}: nothing is violated by {len(path)} actions"]
+    kind = "kraft.version 1" if plan.is_dynamic else "static voters"
+    size = f"{plan.voters} voters, {plan.others} others, {kind}"
+    title = f"seed {plan.seed}, {size}: fails after {len(outcome.path)} actions"
+    roles = {
+        node.id: f"{node.core.role} in epoch {node.core.epoch}" for node in world.nodes.values()
+    }
+    return describe_failure(title, outcome.violation, timeline, world.checkers, roles)
+
+
 def run_seed(seed: int) -> Outcome:
     """Run the cluster of a seed."""
     outcome = explore(draw(seed))
-    if not outcome.invariant:
+    if outcome.violation is None:
         outcome.path = []
     return outcome
 

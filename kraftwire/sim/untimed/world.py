@@ -13,7 +13,6 @@ from kraftwire.raft import events
 from kraftwire.raft.effects import SendRequest
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.calls import Call, Calls, Link, Name
-from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
 from kraftwire.sim.untimed.node import LISTENER, Crash, Node
@@ -40,7 +39,7 @@ class World:
     def __init__(self, plan: Plan, members: Members | None = None) -> None:
         self.plan = plan
         self.members = members or Members(plan)
-        self.checkers = Checkers(self.members.static)
+        self.checkers = self.members.checkers()
         self.calls = Calls()
         self.disks: dict[int, Disk] = {}
         self.nodes: dict[int, Node] = {}
@@ -191,7 +190,8 @@ class World:
             self._values += 1
             values.append(b"v%d" % self._values)
         token = _TOKENS + self._values
-        self.step(node, lambda: node.append(token, node.epoch, tuple(values)))
+        after = self.checkers.history.acknowledged
+        self.step(node, lambda: node.append(token, node.epoch, tuple(values), after=after))
         return True
 
     def _leading(self, at: int) -> Node | None:
@@ -276,7 +276,7 @@ class World:
             self.cover("a vote without its directory id")
         node = Node.boot(at, self.disks[at], config, random, self.clocks[at])
         self.nodes[at] = node
-        self.checkers.on(at, [node.found()])
+        self.checkers.on(at, [node.found(self.members.static)])
         self.step(node, lambda: node.start(with_listener=self.plan.with_state))
         return True
 

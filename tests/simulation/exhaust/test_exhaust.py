@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.failure_report import describe_failure, replay
+from kraftwire.sim.exhaust.failure_report import describe_path, replay
 from kraftwire.sim.exhaust.replica import Replica
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.steps import Step, Steps, freeze, thaw
@@ -69,11 +69,12 @@ def test_a_broken_rule_is_found(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> 
     assert (found.violation.invariant, rule.shown in str(found.violation)) == (rule.invariant, True)
     again = replay(rule.bounds, found.path)
     assert str(again) == str(found.violation)
-    lines = describe_failure(rule.bounds, found.path)
+    lines = describe_path(rule.bounds, found.path)
     print("\n".join(lines))
-    assert len(lines) <= LINES_MAX
+    title = f"3 voters: fails after {len(found.path)} steps"
+    assert lines.index(title) <= LINES_MAX
     assert any(line.startswith(f"{rule.invariant}: ") for line in lines)
-    assert lines[0].startswith("  1 timer 1 | 1: ")
+    assert lines[0].startswith("  1 1 < timer expired > ")
 
 
 def _outcome(step: Step) -> tuple[object, ...]:

@@ -14,14 +14,14 @@ from kraftwire.cli.main import main
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
+from kraftwire.sim.checks.checkers import Checkers
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.untimed import quiet_period
 from kraftwire.sim.untimed.disk import Disk
-from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import Plan, draw
 from kraftwire.sim.untimed.quiet_period import QuietPeriod
-from kraftwire.sim.untimed.run import Outcome, explore, play, run_seeds, shrink
+from kraftwire.sim.untimed.run import Outcome, describe_path, explore, play, run_seeds, shrink
 from kraftwire.sim.untimed.world import World
 from tests.simulation.broken_rules import (
     Break,
@@ -30,7 +30,7 @@ from tests.simulation.broken_rules import (
     older_epoch_counted,
     second_vote,
 )
-from tests.simulation.untimed.examples import directory
+from tests.simulation.checks.examples import directory
 
 _CLUSTERS = 160
 
@@ -78,7 +78,7 @@ def outcomes() -> list[Outcome]:
 
 def test_a_sample_keeps_all_invariants(outcomes: list[Outcome]) -> None:
     """After every step, and when the trouble is over."""
-    assert [f"{o.seed}: {o.invariant}: {o.detail}" for o in outcomes if o.invariant] == []
+    assert [f"{o.seed}: {o.violation}" for o in outcomes if o.violation] == []
 
 
 def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
@@ -154,7 +154,7 @@ def test_a_broken_rule_is_reported_in_few_lines(
     found = (explore(draw(seed)) for seed in range(first, 500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
     plan, path = shrink(draw(failed.seed), failed.path, invariant, within_s=6)
-    lines = describe_failure(plan, path)
+    lines = describe_path(plan, path)
     print("\n".join(lines))
     assert len(path) <= len(failed.path)
     assert len(path) <= 56
@@ -203,7 +203,7 @@ def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found(
     assert quiet.can_be_found()
     monkeypatch.setattr(quiet, "run", lambda *_args, **_more: False)
     monkeypatch.setattr(quiet, "voters", lambda _leader: [later])
-    monkeypatch.setattr(quiet, "can_elect", lambda: True)
+    monkeypatch.setattr(Checkers, "can_elect", lambda _checkers: True)
     monkeypatch.setattr(quiet_period, "QuietPeriod", lambda _world: quiet)
     quiet_period.check_quiet_period(world)
     assert world.coverage["no bootstrap server is a voter"] == 1

@@ -1,16 +1,17 @@
-"""What the checks of an untimed cluster know of one replica: its log, its vote, its voter sets.
+"""What the checks know of one replica: its log, its vote, its voter sets.
 
 An independent model, built only from events; the replica's own view is compared with it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.untimed.disk import Entry
-from kraftwire.sim.voters import Key, Voters, matches
+from kraftwire.sim.checks.entries import Entry
+from kraftwire.sim.checks.voters import Key, Voters, is_member
 
 
 class ReplicaModel:
@@ -68,9 +69,14 @@ class ReplicaModel:
         """The current kraft.version."""
         return self.versions[-1][1]
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """Epoch and end offset of the log, which votes compare."""
+        return self.last_epoch, self.end
+
     def is_voter(self) -> bool:
         """Whether this replica is in the set that it believes to be in force."""
-        return any(matches(member, self.key) for member in self.voters)
+        return is_member(self.voters, self.key)
 
     def may_stand(self) -> bool:
         """Whether this replica may stand for election: a voter, or one whose removal is in its log
@@ -79,13 +85,28 @@ class ReplicaModel:
             return True
         where, before = self.sets[-1][0], self.sets[-2:-1]
         is_open = where >= self.high_watermark
-        return is_open and any(matches(one, self.key) for _, voters in before for one in voters)
+        return is_open and any(is_member(voters, self.key) for _, voters in before)
 
     def is_durable(self, entry: Entry) -> bool:
         """Return whether an entry is durable, in the log or below its start."""
         if self.durable < entry.end:
             return False
-        return entry.end <= self.start.offset or entry in self.log
+        return entry.end <= self.start.offset or self.has(entry)
+
+    def has(self, entry: Entry) -> bool:
+        """Return whether an entry is in the log."""
+        place = bisect_left(self.log, (entry.base,))
+        return place < len(self.log) and self.log[place] == entry
+
+    def above(self, offset: int, end: int) -> tuple[Entry, ...]:
+        """Return the batches that end above an offset, up to another."""
+        found = []
+        for entry in reversed(self.log):
+            if entry.end <= offset:
+                break
+            if entry.end <= end:
+                found.append(entry)
+        return tuple(reversed(found))
 
     def observe(self, entry: Entry) -> None:
         """Adopt the voters and version that a batch at the log's end sets."""

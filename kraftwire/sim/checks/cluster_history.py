@@ -6,44 +6,56 @@ else of a replica is needed, so that the exhaustive search can check a claim aga
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from zlib import crc32
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim import describe
+from kraftwire.sim.checks.entries import Entry, record_values
+from kraftwire.sim.checks.voters import Key, Voters, is_member, matches, members
 from kraftwire.sim.invariants import Violation
-from kraftwire.sim.untimed.disk import Entry, record_values
-from kraftwire.sim.voters import Key, Voters, matches
 
 
 class ClusterHistory:
-    """Checks S1, S3, S5 to S12, S14, S16 and S17 across replicas.
+    """Checks S1, S3, S5 to S14, S16 to S18 and S21 across replicas.
 
-    `campaigns` are (candidate, epoch) of requests for votes; `leaders` are by epoch; `votes` by
-    voter and epoch. `places` has the index in `committed` of every base offset, `sums` the state of
-    a state machine at every committed offset. `written` has by base offset and epoch the batch and
-    the epoch of the one before it.
+    `acknowledged` is the end of what clients were told to be committed. `campaigns` are (candidate,
+    epoch) of requests for votes; `known` the ids that were ever in a voter set; `leaders` are by
+    epoch; `votes` by voter and epoch. `places` has the index in `committed` of every base offset,
+    `sums` the state of a state machine at every committed offset; `sets` and `versions` are those
+    that are committed, by offset, -1 for those at the beginning. `written` has by base offset and
+    epoch the batch and the epoch of the one before it, `written_to` the end of every epoch.
     """
 
     __slots__ = (
-        "campaigns", "commit_epochs", "committed", "leaders", "places", "sums", "votes", "written",
+        "acknowledged", "campaigns", "commit_epochs", "committed", "known", "leaders", "places",
+        "sets", "sums", "versions", "votes", "written", "written_to",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, voters: Voters, version: int) -> None:
+        """Start with what is in force before anything is written."""
+        self.acknowledged = 0
         self.campaigns: set[tuple[int, int]] = set()
+        self.known = {member[0] for member in voters}
         self.leaders: dict[int, int] = {}
         self.votes: dict[tuple[Key, int], int] = {}
         self.committed: list[Entry] = []
         self.commit_epochs: list[int] = []
         self.places: dict[int, int] = {}
+        self.sets: list[tuple[int, Voters]] = [(-1, voters)]
         self.sums: dict[int, int] = {0: 0}
+        self.versions: list[tuple[int, int]] = [(-1, version)]
         self.written: dict[tuple[int, int], tuple[Entry, int]] = {}
+        self.written_to: dict[int, int] = {}
 
     def copy(self) -> ClusterHistory:
         """Return a copy."""
         made = object.__new__(ClusterHistory)
-        for name in ClusterHistory.__slots__:
+        made.acknowledged = self.acknowledged
+        for name in ClusterHistory.__slots__[1:]:
             setattr(made, name, getattr(self, name).copy())
         return made
 
@@ -65,12 +77,33 @@ class ClusterHistory:
         """The offset below which everything is committed."""
         return self.committed[-1].end if self.committed else 0
 
+    @property
+    def voters(self) -> Voters:
+        """The newest committed voter set."""
+        return self.sets[-1][1]
+
+    @property
+    def version(self) -> int:
+        """The newest committed kraft.version."""
+        return self.versions[-1][1]
+
+    def at(self, offset: int) -> tuple[Voters | None, int]:
+        """Return what a snapshot up to an offset must have: the committed voter set, None before
+        kraft.version 1, and kraft.version."""
+        version = next(one for at, one in reversed(self.versions) if at < offset)
+        voters = next(one for at, one in reversed(self.sets) if at < offset)
+        return voters if version else None, version
+
     # Elections
 
     def leads(self, own: int, leader: int, epoch: int) -> None:
-        """A replica names a leader. S1: an epoch has one."""
-        known = self.leaders.setdefault(epoch, leader)
-        if known != leader:
+        """A replica names a leader. S1: an epoch has one. S18: it was a voter once."""
+        known = self.leaders.get(epoch)
+        if known is None:
+            if leader not in self.known:
+                raise Violation("S18", f"{leader} leads epoch {epoch}, says {own}, and is no voter")
+            self.leaders[epoch] = leader
+        elif known != leader:
             raise Violation(
                 "S1",
                 f"epoch {epoch} has two leaders",
@@ -110,18 +143,18 @@ class ClusterHistory:
         its log voted for it, and it has all that was committed in older epochs."""
         own = key[0]
         self.leads(own, own, epoch)
-        if any(matches(member, key) for member in voters):
+        if is_member(voters, key):
             # A candidate's own vote, which is not stored by a step that makes it the leader.
             self.votes_for(key, epoch, own)
-        members = [member for member in voters if self._has_vote(member, epoch, own)]
-        if 2 * len(members) <= len(voters):
-            by = sorted(member[0] for member in members)
+        granting = [member for member in voters if self._has_vote(member, epoch, own)]
+        if 2 * len(granting) <= len(voters):
+            by = sorted(member[0] for member in granting)
             raise Violation(
                 "S17",
                 f"{own} leads epoch {epoch} by the votes of {by} among "
                 f"{[member[0] for member in voters]}",
                 f"voters in force at {own}: {describe.voters(voters)}",
-                f"of these voted for candidate {own}: {describe.voters(members)}",
+                f"of these voted for candidate {own}: {describe.voters(granting)}",
             )
         self._check_complete(own, epoch, start, log)
 
@@ -150,9 +183,24 @@ class ClusterHistory:
     def writes(self, own: int, entry: Entry, before: int) -> None:
         """A replica writes a batch after one of epoch `before`.
 
-        S13: there is one batch for an offset and epoch; S6: and one log that ends with it.
+        S13: there is one batch for an offset and epoch, and its epoch's one leader leaves no gap;
+        S6: and one log that ends with it.
         """
-        known = self.written.setdefault((entry.base, entry.epoch), (entry, before))
+        base, end, epoch = entry[:3]
+        known = self.written.get((base, epoch))
+        if known is None:
+            if self.written_to.setdefault(epoch, base) != base:
+                raise Violation(
+                    "S13",
+                    f"{own} has a batch at {base} of epoch {epoch}, whose batches end elsewhere",
+                    f"written before: up to {self.written_to[epoch]}",
+                    f"at {own}: {describe.batch(entry.data)}",
+                )
+            self.written[base, epoch] = (entry, before)
+            self.written_to[epoch] = end
+            if entry.voters is not None:
+                self.known.update([member[0] for member in entry.voters])
+            return
         if known[0] != entry:
             raise Violation(
                 "S13",
@@ -167,6 +215,17 @@ class ClusterHistory:
                 f"before it at {own}: epoch {before}",
                 f"before it elsewhere: epoch {known[1]}",
             )
+
+    def finds(self, own: int, entries: Sequence[Entry]) -> None:
+        """A replica finds batches below the start that its log had. S13: committed ones."""
+        for entry in entries:
+            place = self.places.get(entry.base)
+            if place is None or self.committed[place] != entry:
+                raise Violation(
+                    "S13",
+                    f"{own} finds a batch that it did not write",
+                    f"found: {describe.batch(entry.data)}",
+                )
 
     def drops(self, own: int, epoch: int, end: int, entries: Sequence[Entry]) -> None:
         """A replica drops these batches, from offset `end` on.
@@ -230,28 +289,35 @@ class ClusterHistory:
             self.committed.append(entry)
             self.commit_epochs.append(leader_epoch)
             self.sums[entry.end] = crc32(entry.data, self.sums[entry.base])
+            if entry.voters is not None:
+                self.sets.append((entry.voters_offset, entry.voters))
+            if entry.version is not None:
+                self.versions.append((entry.base, entry.version))
 
     def commits_on(self, own: int, voters: Voters, holding: Sequence[Key]) -> None:
         """What a leader has just committed is durable on `holding`. S9, S17: a majority of its
         voters."""
-        members = [member for member in voters if any(matches(member, key) for key in holding)]
-        if 2 * len(members) <= len(voters):
+        durable = members(voters, holding)
+        if 2 * len(durable) <= len(voters):
             raise Violation(
                 "S9",
                 f"{own} commits what a minority has: {describe.batch(self.committed[-1].data)}",
                 f"voters in force at {own}: {describe.voters(voters)}",
-                f"of these have it durably: {describe.voters(members)}",
+                f"of these have it durably: {describe.voters(durable)}",
             )
 
-    def acknowledges(self, own: int, base: int, epoch: int, values: tuple[bytes, ...]) -> None:
-        """A client is told that its records are committed. S12: they are."""
-        at = self.places.get(base, -1)
-        if at < 0:
-            at = next((at for at, e in enumerate(self.committed) if e.base < base < e.end), -1)
+    def acknowledges(
+        self, own: int, base: int, epoch: int, values: tuple[bytes, ...], after: int
+    ) -> None:
+        """A client is told that its records are committed. S12: they are; S21: above everything
+        that had been acknowledged when it sent them."""
+        if base < after:
+            raise Violation("S21", f"{base} was acknowledged, asked for after {after} was")
+        self.acknowledged = max(self.acknowledged, base + len(values))
         found: list[bytes] = []
         found_epoch = -1
-        if at >= 0:
-            entry = self.committed[at]
+        if base < self.frontier:
+            entry = self.committed[bisect_left(self.committed, (base + 1,)) - 1]
             found_epoch = entry.epoch
             found = record_values(entry)[base - entry.base :][: len(values)]
         if found_epoch != epoch or tuple(found) != values:
@@ -263,6 +329,23 @@ class ClusterHistory:
                 f"committed: epoch {found_epoch} ({there})",
             )
 
+    def acknowledges_voter(self, key: Key, *, is_added: bool) -> None:
+        """An operator is told that a voter was added or removed. S12: that is committed."""
+        sets = [voters for _, voters in self.sets]
+        if is_added:
+            is_committed = any(key in voters for voters in sets)
+        else:
+            is_committed = any(
+                key in before and key not in after for before, after in pairwise(sets)
+            )
+        if not is_committed:
+            change = "addition" if is_added else "removal"
+            raise Violation(
+                "S12",
+                f"the {change} of voter {key[0]} was acknowledged, and is not committed",
+                f"committed: {describe.voters(self.voters)}",
+            )
+
     # Snapshots and state machines
 
     def has_snapshot(
@@ -270,7 +353,7 @@ class ClusterHistory:
         own: int,
         snapshot: OffsetAndEpoch,
         state: tuple[int, int] | None,
-        control: tuple[Voters | None, int | None],
+        control: tuple[Voters | None, int],
     ) -> None:
         """A replica has a snapshot, with this voter set and kraft.version.
 
@@ -284,24 +367,14 @@ class ClusterHistory:
             raise Violation("S14", f"{own} has snapshot {snapshot} of another epoch")
         if state != (offset, self.sums[offset]):
             raise Violation("S14", f"{own} has snapshot {snapshot} of what was not committed")
-        voters, version = self._control_at(offset)
-        if (version and control[1] != version) or (voters is not None and control[0] != voters):
+        voters, version = self.at(offset)
+        if control != (voters, version):
             raise Violation(
                 "S16",
                 f"{own} has snapshot {snapshot} with other voters than are in force there",
-                f"in the snapshot: {describe.voters(control[0] or ())}",
-                f"in force: {describe.voters(voters or ())}",
+                f"in the snapshot: {_control(*control)}",
+                f"in force: {_control(voters, version)}",
             )
-
-    def _control_at(self, offset: int) -> tuple[Voters | None, int | None]:
-        """Voters and version that the committed log has set below an offset."""
-        voters: Voters | None = None
-        version: int | None = None
-        for entry in self.committed:
-            if entry.end <= offset:
-                voters = entry.voters if entry.voters is not None else voters
-                version = entry.version if entry.version is not None else version
-        return voters, version
 
     def delivers(self, own: int, entry: Entry) -> None:
         """A state machine gets a batch. S7: a committed one."""
@@ -319,3 +392,7 @@ class ClusterHistory:
         """A state machine loads a snapshot. S14: of what was committed."""
         if state != (snapshot.offset, self.sums.get(snapshot.offset)):
             raise Violation("S14", f"{own} loads {snapshot} of what was not committed")
+
+
+def _control(voters: Voters | None, version: int) -> str:
+    return f"{describe.voters(voters or ())}, kraft.version {version}"

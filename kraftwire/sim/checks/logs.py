@@ -1,21 +1,15 @@
-"""Checks the log of one replica: S8-S16, based only on events.
-
-Written independently of the checks in virtual time, so that a mistake in one shows in the other.
-The replicas that a commit needs follow from a model of the voter set of every log.
-"""
+"""Checks the log of one replica: S8 to S16, based only on events."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.sim import describe
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.entries import Entry
+from kraftwire.sim.checks.replica_model import ReplicaModel
 from kraftwire.sim.invariants import Violation
-from kraftwire.sim.untimed import replica_events as did
-from kraftwire.sim.untimed.cluster_history import ClusterHistory
-from kraftwire.sim.untimed.disk import Entry
-from kraftwire.sim.untimed.replica_model import ReplicaModel
 
 
 class LogChecks:
@@ -80,8 +74,8 @@ class LogChecks:
         first = next((one for one in model.log if one.epoch == epoch), None)
         return first is not None and first.end <= model.high_watermark
 
-    def on_truncated(self, model: ReplicaModel, event: did.Truncated) -> None:
-        """A log was truncated. S11: on behalf of the current leader, never what is committed."""
+    def on_truncating(self, model: ReplicaModel, event: did.Truncating) -> None:
+        """A log will be cut. S11: on behalf of the current leader, never what is committed."""
         own, end = model.key[0], event.end
         if end < model.high_watermark:
             raise Violation("S11", f"{own} cuts to {end} below its {model.high_watermark}")
@@ -92,14 +86,20 @@ class LogChecks:
         if end < model.start.offset:
             raise Violation("S11", f"{own} cuts to {end} below the start {model.start.offset}")
         self._drops(model, end, event.epoch)
+        model.durable = min(model.durable, end)
+
+    def on_truncated(self, model: ReplicaModel, event: did.Truncated) -> None:
+        """A log was cut. S11: durably."""
+        own, end = model.key[0], event.end
+        if not event.is_durable:
+            raise Violation("S11", f"{own} cuts to {end}, and a power loss would undo that")
         model.cut(end)
         if model.end != end:
             raise Violation("S13", f"{own} cuts at {end}, inside of the batch after {model.end}")
         model.durable = end
 
     def _drops(self, model: ReplicaModel, end: int, epoch: int) -> None:
-        dropped = tuple([entry for entry in model.log if entry.end > end])
-        self._history.drops(model.key[0], epoch, end, dropped)
+        self._history.drops(model.key[0], epoch, end, model.above(end, model.end))
 
     def on_flushed(self, model: ReplicaModel, event: did.Flushed) -> None:
         """A log is durable up to an offset."""
@@ -107,15 +107,19 @@ class LogChecks:
 
     def on_started(self, model: ReplicaModel, event: did.Started) -> None:
         """A run began. S9, S12: nothing that was durable is missing, nothing new is there."""
-        own, count = model.key[0], len(event.entries)
-        known = [one for one in model.log if one.base >= event.start.offset]
-        if list(event.entries) != known[:count] and model.log:
-            first = next((at for at, one in enumerate(event.entries) if one not in known), 0)
+        own, start = model.key[0], model.start.offset
+        # A prefix that was dropped may be back: files are deleted later, and not all of it.
+        older = tuple([one for one in event.entries if one.base < start])
+        self._history.finds(own, older)
+        found = event.entries[len(older) :]
+        known = tuple([one for one in model.log if one.base >= event.start.offset])
+        if found != known[: len(found)] and model.log:
+            first = next((at for at, one in enumerate(found) if one not in known), 0)
             written = describe.batch(known[first].data) if first < len(known) else "nothing"
             raise Violation(
                 "S13",
                 f"{own} finds a log that it did not write",
-                f"found: {describe.batch(event.entries[first].data)}",
+                f"found: {describe.batch(found[first].data)}",
                 f"written: {written}",
             )
         end = event.entries[-1].end if event.entries else event.start.offset
@@ -126,6 +130,8 @@ class LogChecks:
             self._history.drops(own, event.election.epoch, end, tuple(dropped))
         elif end < model.durable:
             raise Violation("S12", f"{own} lost what was durable, from {end} on")
+        if not event.is_durable:
+            raise Violation("S9", f"{own} continues with a log that is not durable")
         model.load(event.covered, event.voters, event.version)
         model.restart(event.start, event.entries, event.covered)
 
@@ -141,7 +147,7 @@ class LogChecks:
         if offset > model.end:
             raise Violation("S8", f"{own} has high watermark {offset}, log end {model.end}")
         known, model.high_watermark = model.high_watermark, offset
-        new = tuple([one for one in model.log if known < one.end <= offset])
+        new = model.above(known, offset)
         if new and new[-1].end != offset:
             raise Violation("S8", f"{own} has high watermark {offset} inside of a batch")
         commits = self._history.advances(own, offset, event.leader_epoch, new)
@@ -160,14 +166,14 @@ class LogChecks:
 
     def on_snapshot_stored(self, model: ReplicaModel, event: did.SnapshotStored) -> None:
         """A snapshot got its name. S14: it is the sum of what is committed, with its voters."""
-        control = event.voters, event.version
+        control = event.voters, event.version or 0
         self._history.has_snapshot(model.key[0], event.id, event.state, control)
 
     def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
         """An answer leaves. S14: a part of a snapshot holds some of it."""
-        if event.message.NAME != "FetchSnapshotResponse":
+        if type(event.message) is not FetchSnapshotResponse:
             return
-        response = cast("FetchSnapshotResponse", event.message)
+        response = event.message
         for part in response.topics[0].partitions if response.topics else ():
             if part.error_code == ErrorCode.NONE and not part.unaligned_records:
                 place = f"at {part.position} of {part.size}"
@@ -177,7 +183,7 @@ class LogChecks:
         """A log was emptied to a snapshot. S11, S14."""
         if event.state is None:
             raise Violation("S14", f"{model.key[0]} starts at {event.start}, and has no snapshot")
-        control = event.voters, event.version
+        control = event.voters, event.version or 0
         self._history.has_snapshot(model.key[0], event.start, event.state, control)
         self._drops(model, event.start.offset, event.epoch)
         model.log.clear()
@@ -210,6 +216,12 @@ class LogChecks:
                 raise Violation("S15", f"{own} delivers {entry.base} after {at}")
             self._history.delivers(own, entry)
             at = entry.end
+        if at > max(model.high_watermark, model.start.offset):
+            raise Violation(
+                "S15",
+                f"{own} delivers up to {at}, which it does not know to be committed",
+                f"high watermark: {model.high_watermark}",
+            )
         model.consumed = at
 
     def on_loaded(self, model: ReplicaModel, event: did.Loaded) -> None:

@@ -1,52 +1,82 @@
-"""Checks the votes and messages of one replica: S2-S4 and S17-S20, based only on events.
-
-Written independently of the checks in virtual time, so that a mistake in one shows in the other.
-"""
+"""Checks the votes and messages of one replica: S2 to S4 and S17 to S20, based only on events."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState
 from kraftwire.sim import describe
+from kraftwire.sim.checks import replica_events as did
+from kraftwire.sim.checks.cluster_history import ClusterHistory
+from kraftwire.sim.checks.replica_model import ReplicaModel
+from kraftwire.sim.checks.voters import Key
 from kraftwire.sim.invariants import Violation
-from kraftwire.sim.untimed import replica_events as did
-from kraftwire.sim.untimed.cluster_history import ClusterHistory
-from kraftwire.sim.untimed.replica_model import ReplicaModel
-from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
 
-
-def leader_named(message: Message) -> tuple[int, int] | None:
-    """Return the leader id (-1 for none) and epoch that a message names; None if it names no epoch.
-    """
-    name, said = message.NAME, cast("Any", message)
-    if name in ("FetchResponse", "FetchSnapshotResponse"):
-        topics = said.responses if name == "FetchResponse" else said.topics
-        leader = topics[0].partitions[0].current_leader if topics else None
-        return (leader.leader_id, leader.leader_epoch) if leader is not None else None
-    if name == "UpdateRaftVoterResponse":
-        leader = said.current_leader
-        return (leader.leader_id, leader.leader_epoch) if leader is not None else None
-    if name in ("FetchRequest", "FetchSnapshotRequest"):
-        return -1, said.topics[0].partitions[0].current_leader_epoch
-    if name == "VoteRequest":
-        return -1, said.topics[0].partitions[0].replica_epoch
-    if name in _NAMING and said.topics:
-        partition = said.topics[0].partitions[0]
-        return partition.leader_id, partition.leader_epoch
-    return None
+_Named = tuple[int, int] | None
 
 
-_NAMING = {
-    "VoteResponse",
-    "BeginQuorumEpochRequest",
-    "BeginQuorumEpochResponse",
-    "EndQuorumEpochRequest",
-    "EndQuorumEpochResponse",
+def is_pre_vote(message: Message) -> bool:
+    """Return whether a message asks for a pre-vote."""
+    return type(message) is VoteRequest and message.topics[0].partitions[0].pre_vote
+
+
+def _present_leader(leader: Any) -> _Named:
+    return (leader.leader_id, leader.leader_epoch) if leader is not None else None
+
+
+def _of_partition(message: Any) -> _Named:
+    if not message.topics:
+        return None
+    partition = message.topics[0].partitions[0]
+    return partition.leader_id, partition.leader_epoch
+
+
+def _of_fetch_answer(message: FetchResponse) -> _Named:
+    responses = message.responses
+    return _present_leader(responses[0].partitions[0].current_leader) if responses else None
+
+
+def _of_snapshot_answer(message: FetchSnapshotResponse) -> _Named:
+    topics = message.topics
+    return _present_leader(topics[0].partitions[0].current_leader) if topics else None
+
+
+def _of_fetch(message: Any) -> _Named:
+    return -1, message.topics[0].partitions[0].current_leader_epoch
+
+
+# The leader (-1 for none) and epoch that a message names.
+_NAMED: dict[type, Callable[[Any], _Named]] = {
+    FetchRequest: _of_fetch,
+    FetchSnapshotRequest: _of_fetch,
+    VoteRequest: lambda message: (-1, message.topics[0].partitions[0].replica_epoch),
+    FetchResponse: _of_fetch_answer,
+    FetchSnapshotResponse: _of_snapshot_answer,
+    UpdateRaftVoterResponse: lambda message: _present_leader(message.current_leader),
+    VoteResponse: _of_partition,
+    BeginQuorumEpochRequest: _of_partition,
+    BeginQuorumEpochResponse: _of_partition,
+    EndQuorumEpochRequest: _of_partition,
+    EndQuorumEpochResponse: _of_partition,
 }
+
+
+_OTHER_CLUSTER = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 class ElectionChecks:
@@ -67,7 +97,8 @@ class ElectionChecks:
                 f"stored before: {_ballot(model.key, old)}",
                 f"stored now: {_ballot(model.key, new)}",
             )
-        if event.in_pre_vote and new != old:
+        is_own = event.is_due and new.epoch > old.epoch
+        if event.in_pre_vote and new != old and not is_own:
             raise Violation(
                 "S19",
                 f"a pre-vote changes what {who} has stored",
@@ -92,14 +123,16 @@ class ElectionChecks:
         if new.leader_id >= 0:
             self._history.leads(who, new.leader_id, new.epoch)
 
-    def on_request_sent(self, model: ReplicaModel, message: Message) -> None:
+    def on_request_sent(self, model: ReplicaModel, event: did.RequestSent) -> None:
         """A request leaves."""
+        message = event.message
+        kind = type(message)
         self._speaks(model, message, "S2")
-        if message.NAME == "VoteRequest":
+        if kind is FetchRequest:
+            self._fetches(model, cast("FetchRequest", message))
+        elif kind is VoteRequest:
             self._campaigns(model, cast("VoteRequest", message))
-        elif message.NAME in ("FetchRequest", "FetchSnapshotRequest"):
-            self._fetches(model, message)
-        elif message.NAME == "AddRaftVoterRequest" and model.removed_at is not None:
+        elif kind is AddRaftVoterRequest and model.removed_at is not None:
             raise Violation(
                 "S12",
                 f"{model.key[0]} asks to join again, after its removal at {model.removed_at}",
@@ -107,8 +140,15 @@ class ElectionChecks:
 
     def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
         """An answer leaves."""
-        self._speaks(model, event.message, "S20")
-        if event.message.NAME == "VoteResponse":
+        message = event.message
+        if event.is_foreign and cast("Any", message).error_code != _OTHER_CLUSTER:
+            raise Violation(
+                "S17",
+                f"{model.key[0]} takes part in another cluster",
+                f"answered: {describe.message(message)}",
+            )
+        self._speaks(model, message, "S20")
+        if type(message) is VoteResponse:
             self._grants(model, event)
 
     def on_step_ended(self, model: ReplicaModel, event: did.StepEnded) -> None:
@@ -121,7 +161,8 @@ class ElectionChecks:
             raise Violation("S18", f"{model.key[0]} is {event.role} and no voter")
 
     def _speaks(self, model: ReplicaModel, message: Message, invariant: str) -> None:
-        named = leader_named(message)
+        naming = _NAMED.get(type(message))
+        named = naming(message) if naming is not None else None
         if named is None:
             return
         leader, epoch = named
@@ -148,7 +189,7 @@ class ElectionChecks:
             name = "S19" if partition.pre_vote else "S2"
             raise Violation(name, f"{own} asks in epoch {epoch}, stored is {model.stored.epoch}")
         log = (partition.last_offset_epoch, partition.last_offset)
-        if log != (model.last_epoch, model.end):
+        if log != model.last:
             raise Violation(
                 "S4",
                 f"{own} asks for votes with a log that is not its own",
@@ -165,10 +206,10 @@ class ElectionChecks:
         if not partition.pre_vote:
             self._history.campaigned(own, epoch)
 
-    def _fetches(self, model: ReplicaModel, message: Message) -> None:
-        partition = cast("Any", message).topics[0].partitions[0]
-        offset = getattr(partition, "fetch_offset", None)
-        if offset is not None and offset > model.durable:
+    @staticmethod
+    def _fetches(model: ReplicaModel, message: FetchRequest) -> None:
+        offset = message.topics[0].partitions[0].fetch_offset
+        if offset > model.durable:
             raise Violation(
                 "S9", f"{model.key[0]} fetches at {offset}, durable up to {model.durable}"
             )
@@ -191,7 +232,7 @@ class ElectionChecks:
                 )
             self._history.votes_for(model.key, epoch, candidate)
         log = (request.last_offset_epoch, request.last_offset)
-        mine = (model.last_epoch, model.end)
+        mine = model.last
         if log < mine and (request.pre_vote or event.voted != candidate):
             kind = "pre-vote" if request.pre_vote else "vote"
             raise Violation(

@@ -1,0 +1,1 @@
+"""Histories made by hand for the checks, and mistakes in the checks."""
