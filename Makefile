@@ -143,9 +143,10 @@ $(SUPPLY)/.installed: pyproject.toml
 	$(SUPPLY)/bin/python -m pip install --quiet 'uv>=0.5' 'cyclonedx-bom>=5' 'pip-audit>=2.7'
 	touch $@
 
-# The wheel and the sdist, and the list of their dependencies.
+# The wheel and the sdist, the wheel of the simulator, and the list of their dependencies.
 dist: setup sbom
 	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist packages/sim
 
 # A bill of materials (CycloneDX) for an installation without extras.
 sbom: $(SUPPLY)/.installed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from kraftwire import __version__
+from kraftwire.errors import UsageError
+
 # Name -> where it is defined and what it is for. The attribute is a click command, or a function
 # that takes the arguments after the command's name and returns the exit code.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -68,9 +71,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+# Commands in distributions of their own, which an installation may lack.
+_DISTRIBUTIONS = {"sim": "kraftwire-sim"}
+
+
 def load(name: str) -> object:
-    """Import and return the command of a name in the table."""
+    """Import and return the command of a name in the table.
+
+    Raises: UsageError if its distribution is not installed.
+    """
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        package = module.rpartition(".")[0]
+        if name not in _DISTRIBUTIONS or error.name != package:
+            raise
+        distribution = _DISTRIBUTIONS[name]
+        text = f"{name} is not installed: pip install {distribution}=={__version__}"
+        raise UsageError(text) from error

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kraftwire.cli.commands import COMMANDS, load
+from kraftwire.errors import UsageError
 
 
 class _LazyGroup(click.Group):
@@ -29,7 +30,10 @@ class _LazyGroup(click.Group):
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = load(cmd_name)
+        try:
+            command = load(cmd_name)
+        except UsageError:
+            return None  # it is not installed
         if isinstance(command, click.Command):
             return command
         # A plain function takes one word, of those it lists.

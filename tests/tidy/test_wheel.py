@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from kraftwire import engine
+from kraftwire import __version__, engine
 from tests.tidy.sources import ROOT
+
+# In the wheel of packages/sim instead.
+_SIMULATOR = ("kraftwire/sim/", "kraftwire/cli/sim/")
 
 VOTE = '{"clusterId":null,"topics":[]}'
 
@@ -25,11 +30,12 @@ class Installed:
 
     folder: Path
 
-    def run(self, program: str, *arguments: str, stdin: str = "") -> str:
-        """Standard output of a program of the environment."""
+    def run(self, program: str, *arguments: str, stdin: str = "", **variables: str) -> str:
+        """Standard output of a program of the environment, with further variables."""
         done = subprocess.run(
             [self.folder / "bin" / program, *arguments],
             cwd=self.folder,
+            env={**os.environ, **variables},
             input=stdin,
             capture_output=True,
             text=True,
@@ -40,13 +46,24 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's wheel, built without the network."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    """The project's wheel."""
+    return _built(tmp_path_factory.mktemp("wheel"), ROOT)
+
+
+def _built(folder: Path, project: Path) -> Path:
+    """A project's wheel, built without the network."""
+    options = ["--wheel", "--no-isolation", "--outdir", folder]
+    command = [sys.executable, "-m", "build", *options, project]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.glob("*.whl")
     return built
+
+
+def _install(wheel: Path, folder: Path) -> None:
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", "--disable-pip-version-check", wheel], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +75,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     """
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--no-index", "--disable-pip-version-check", wheel], check=True)
+    _install(wheel, folder)
     (site,) = (folder / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return Installed(folder)
@@ -79,6 +94,7 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     (metadata,) = tops - {"kraftwire"}
     assert metadata.endswith(".dist-info")
     assert "kraftwire/py.typed" in names
+    assert not [name for name in names if name.startswith(_SIMULATOR)]
     assert not [name for name in names if name.endswith((".c", ".h"))]
     has_engine = any(name.startswith("kraftwire/engine/_core.") for name in names)
     assert has_engine or not _can_be_built()
@@ -153,3 +169,43 @@ def test_messages_are_encoded_and_decoded_from_the_wheel(installed: Installed) -
     decoded = json.loads(installed.run("kraftwire", "message", "decode", stdin=line))
     assert decoded["json"] == json.loads(VOTE)
     assert decoded["rest"] == 0
+
+
+def test_the_simulator_is_a_wheel_of_its_own(installed: Installed, tmp_path: Path) -> None:
+    """Without it one line says how to get it; with it the command is there. Order: the last."""
+    missing = subprocess.run(
+        [installed.folder / "bin" / "kraftwire", "sim", "run", "--seeds", "0-0"],
+        capture_output=True,
+        text=True,
+    )
+    assert missing.returncode == 2
+    assert missing.stdout == ""
+    (line,) = missing.stderr.splitlines()
+    assert line.endswith(f"pip install kraftwire-sim=={__version__}")
+    assert "sim " in installed.run("kraftwire", "--help")
+    words = {"COMP_WORDS": "kraftwire si", "COMP_CWORD": "1"}
+    completion = {"_KRAFTWIRE_COMPLETE": "bash_complete", **words}
+    assert installed.run("kraftwire", **completion).split() == ["plain,sim"]
+    further = completion | {"COMP_WORDS": "kraftwire sim ru", "COMP_CWORD": "2"}
+    assert "run" not in installed.run("kraftwire", **further)
+    wheel = _built(tmp_path, ROOT / "packages" / "sim")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    inside = [name for name in names if ".dist-info/" not in name]
+    assert {name for name in inside if not name.startswith(_SIMULATOR)} == set()
+    sources = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kraftwire/**/sim/**/*.py")}
+    sources |= {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kraftwire/sim/**/*.py")}
+    assert {name for name in inside if name.endswith(".py")} == sources
+    _install(wheel, installed.folder)
+    totals = json.loads(installed.run("kraftwire", "sim", "run", "--seeds", "8-8", "--json"))
+    assert (totals["clusters"], totals["violations"]) == (1, 0)
+
+
+def test_the_simulator_has_the_version_of_the_project() -> None:
+    """It uses what no other version promises."""
+    simulator, project = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        for folder in ("packages/sim", ".")
+    )
+    assert simulator["version"] == project["version"] == __version__
+    assert simulator["dependencies"] == [f"kraftwire=={__version__}"]
