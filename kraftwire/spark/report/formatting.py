@@ -82,6 +82,11 @@ def size(number: float | None) -> str:
     return f"{value:.3g}{_NBSP}TB"
 
 
+def nanoseconds(moment: datetime) -> int:
+    """Convert a cell of a timestamp, which has microseconds. Not HTML."""
+    return round(moment.timestamp() * 1_000_000) * 1000
+
+
 def clock(time_ns: int | None, *, with_date: bool = False) -> str:
     """Return a time in UTC, with milliseconds."""
     if time_ns is None:

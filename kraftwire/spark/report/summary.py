@@ -11,7 +11,7 @@ from kraftwire.spark.report.formatting import clip, count, duration, plural, tex
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
 from kraftwire.spark.report.parts.leaders import NOT_RECORDED, leaderships
-from kraftwire.spark.report.parts.traffic import Latencies, Traffic
+from kraftwire.spark.report.parts.traffic import Traffic
 from kraftwire.spark.run.derive import UNDERSTOOD
 
 _MANY = 3
@@ -173,11 +173,7 @@ def _rate(context: Context, traffic: Traffic) -> str:
 
 
 def _slowest(traffic: Traffic) -> tuple[str, str]:
-    merged: dict[str, Latencies] = {}
-    for (api, _), one in traffic.latency.items():
-        into = merged.setdefault(api, Latencies())
-        into.counts.update(one.counts)
-        into.highest = max(into.highest, one.highest)
+    merged = traffic.by_api()
     busy = {api: one for api, one in merged.items() if one.total >= _EXCHANGES_MIN}
     only = f", of APIs with {_EXCHANGES_MIN} exchanges" if 0 < len(busy) < len(merged) else ""
     busy = busy or merged

@@ -11,6 +11,7 @@ from kraftwire.spark.report.formatting import (
     duration,
     evidence,
     link,
+    nanoseconds,
     no_rows,
     table,
     text,
@@ -40,7 +41,7 @@ def anomalies_part(context: Context) -> Part:
         (
             f'<b class="{text(row["severity"])}">{text(row["severity"])}</b>',
             text(row["rule"]),
-            clock(_ns(row["time"])),
+            clock(nanoseconds(row["time"]) if row["time"] else None),
             _lasted(row),
             text(clip(row["node"], 32)) + text(clusters.after(row["cluster"])),
             text(clip(row["detail"], 400)),
@@ -55,10 +56,8 @@ def anomalies_part(context: Context) -> Part:
     return part
 
 
-def _ns(moment: Any) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1_000_000) * 1000
-
-
 def _lasted(row: dict[str, Any]) -> str:
-    start, end = _ns(row["time"]), _ns(row["end_time"])
-    return "" if start is None or end is None or end == start else duration(end - start)
+    start, end = row["time"], row["end_time"]
+    if start is None or end is None or end == start:
+        return ""
+    return duration(nanoseconds(end) - nanoseconds(start))

@@ -12,6 +12,7 @@ from kraftwire.spark.report.formatting import (
     duration,
     evidence,
     link,
+    nanoseconds,
     no_rows,
     plural,
     size,
@@ -63,11 +64,11 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
         {
             "name": name,
             "connection": row["connection"],
-            "start": _ns(row["first_time"]),
-            "end": _ns(row["last_time"]),
+            "start": nanoseconds(row["first_time"]),
+            "end": nanoseconds(row["last_time"]),
             "frames": count(row["frames"]),
             "colour": _PROTOCOL_COLOURS.get(row["protocol"], COLOURS[1]),
-            "took": duration(_ns(row["last_time"]) - _ns(row["first_time"])),
+            "took": duration(nanoseconds(row["last_time"]) - nanoseconds(row["first_time"])),
             "software": row["software"] or "",
         }
         for name, row in zip(names, rows, strict=True)
@@ -107,7 +108,3 @@ def _table(rows: list[dict[str, Any]], total: int) -> str:
     )  # fmt: skip
     body = table(head, lines, right=(0, 4, 5, 6, 7, 8, 9), rest=total - len(rows))
     return f"<details><summary>Their figures</summary>{body}</details>"
-
-
-def _ns(moment: Any) -> int:
-    return round(moment.timestamp() * 1_000_000) * 1000

@@ -13,6 +13,7 @@ from kraftwire.spark.report.formatting import (
     evidence,
     key,
     link,
+    nanoseconds,
     no_rows,
     table,
     text,
@@ -62,12 +63,12 @@ def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str,
     bars = [
         {
             "name": labels[name],
-            "start": _ns(row["start"]),
-            "end": _ns(row["end"]),
+            "start": nanoseconds(row["start"]),
+            "end": nanoseconds(row["end"]),
             "colour": _PROTOCOLS.get(row["protocol"], COLOURS[4]),
             "generation": row["generation"],
             "members": row["members"],
-            "took": duration(_ns(row["end"]) - _ns(row["start"])),
+            "took": duration(nanoseconds(row["end"]) - nanoseconds(row["start"])),
         }
         for name in shown
         for row in by_group[name]
@@ -96,15 +97,11 @@ def _table(by_group: dict[str, list[dict[str, Any]]], busiest: list[str]) -> str
                 text(rows[-1]["protocol"]),
                 count(len(rows)),
                 text(max(row["members"] or 0 for row in rows)),
-                duration(_ns(longest["end"]) - _ns(longest["start"])),
-                clock(_ns(longest["start"])),
+                duration(nanoseconds(longest["end"]) - nanoseconds(longest["start"])),
+                clock(nanoseconds(longest["start"])),
                 text(clip(next((r["reason"] for r in rows if r["reason"]), ""), 60)),
                 evidence(longest["file"], longest["position"]),
             )
         )
     head = ("group", "protocol", "rebalances", "members", "longest", "began", "reason", "where")
     return table(head, lines, right=(2, 3, 4), rest=len(busiest) - len(lines))
-
-
-def _ns(moment: Any) -> int:
-    return round(moment.timestamp() * 1_000_000) * 1000

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftwire.spark.report.folder import ClusterNames, Context, Part
-from kraftwire.spark.report.formatting import clip, count, link, no_rows, text
+from kraftwire.spark.report.formatting import clip, count, link, nanoseconds, no_rows, text
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
 
 _PLOTS_MAX = 12
-_US = 1000
 # A replica fetches twice a second; after this long without a Fetch its line stops.
 _PAUSE_NS = 3_000_000_000
 # A group commits every five seconds (auto.commit.interval.ms); six of these without one, and
@@ -81,7 +80,7 @@ def _multiples(
     cells = []
     for index, name in enumerate(shown):
         rows = table.filter(pc.equal(table["name"], name)).select(["bucket", column]).to_pylist()
-        points = [(_nanoseconds(row["bucket"]), row[column]) for row in rows]
+        points = [(nanoseconds(row["bucket"]), row[column]) for row in rows]
         peak = max((value or 0 for _, value in points), default=0)
         # A line of zeros must not lie on the axis, where it would look like no line.
         top = max(peak, 4)
@@ -138,7 +137,3 @@ def _carried(table: pa.Table) -> pa.Table:
     )
     found = [{"name": name, "bucket": at, "lag": lag} for (name, at), lag in sums.items()]
     return pa.Table.from_pylist(found, schema)
-
-
-def _nanoseconds(moment: Any) -> int:
-    return round(moment.timestamp() * 1_000_000) * _US

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import pyarrow as pa
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
 
@@ -44,18 +42,11 @@ def latency_part(context: Context, traffic: Traffic) -> Part:
 
 
 def _by_api(traffic: Traffic) -> list[tuple[str, Latencies]]:
-    merged: dict[str, Latencies] = defaultdict(Latencies)
-    for (api, _), one in traffic.latency.items():
-        _merge(merged[api], one)
+    merged = traffic.by_api()
     for one in traffic.wait.values():
-        _merge(merged["Fetch: its wait"], one)
+        merged["Fetch: its wait"].merge(one)
     rows = sorted(merged.items(), key=lambda row: -row[1].total)[:_APIS_MAX]
     return sorted(rows, key=lambda row: row[1].quantile(0.99) or 0)
-
-
-def _merge(into: Latencies, one: Latencies) -> None:
-    into.counts.update(one.counts)
-    into.highest = max(into.highest, one.highest)
 
 
 def _plot(by_api: list[tuple[str, Latencies]]) -> object:

@@ -29,6 +29,11 @@ class Latencies:
     counts: Counter[int] = field(default_factory=Counter)
     highest: int = 0
 
+    def merge(self, other: Latencies) -> None:
+        """Add the values of another one."""
+        self.counts.update(other.counts)
+        self.highest = max(self.highest, other.highest)
+
     @property
     def total(self) -> int:
         """Return the number of values."""
@@ -62,6 +67,13 @@ class Traffic:
     request_bytes: Counter[int] = field(default_factory=Counter)
     response_bytes: Counter[int] = field(default_factory=Counter)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def by_api(self) -> dict[str, Latencies]:
+        """Return the latency by API alone."""
+        merged: dict[str, Latencies] = defaultdict(Latencies)
+        for (api, _), one in self.latency.items():
+            merged[api].merge(one)
+        return merged
 
 
 def read_traffic(context: Context) -> Traffic:
