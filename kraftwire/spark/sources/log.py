@@ -52,14 +52,6 @@ class _Range:
     transactions: Transactions | None
 
 
-class _LogPartition(InputPartition):
-    """The ranges of one task."""
-
-    def __init__(self, ranges: tuple[_Range, ...]) -> None:
-        super().__init__(ranges)
-        self.ranges = ranges
-
-
 class LogSource(DataSource):
     """Log files as a table; see README.md for the options."""
 
@@ -100,12 +92,11 @@ class _LogReader(LogRows, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return tasks of about `splitBytes`, with small files combined."""
-        return [_LogPartition(group) for group in by_size(self._ranges(), self.split)]
+        return [InputPartition(group) for group in by_size(self._ranges(), self.split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a task, as Arrow batches."""
-        assert isinstance(partition, _LogPartition)
-        for one in partition.ranges:
+        for one in partition.value:
             batch_filter = self._bounds.batch_filter(one.transactions)
             yield from self.rows(one.file, one.start, one.end, batch_filter)
 

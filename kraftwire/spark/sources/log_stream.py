@@ -47,14 +47,6 @@ if TYPE_CHECKING:
 _Range = tuple[Stretch, int, int]
 
 
-class _TailPartition(InputPartition):
-    """The input of one task: ranges of stretches."""
-
-    def __init__(self, ranges: tuple[_Range, ...]) -> None:
-        super().__init__(ranges)
-        self.ranges = ranges
-
-
 class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows every partition under some paths."""
 
@@ -103,12 +95,11 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return tasks of about `splitBytes`."""
-        return [_TailPartition(group) for group in by_size(self._ranges(start, end), self.split)]
+        return [InputPartition(group) for group in by_size(self._ranges(start, end), self.split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a task, as Arrow batches."""
-        assert isinstance(partition, _TailPartition)
-        for stretch, start, end in partition.ranges:
+        for stretch, start, end in partition.value:
             yield from self.rows(stretch.path, start, end, None)
             verify(stretch)
 
