@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 from kraftwire.capture.packets.time_order import WINDOW_BYTES
 from kraftwire.decode.text import size_text
 from kraftwire.spark.captures.connections import Connection
-from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.recording import Recording
+from kraftwire.spark.tables.files import BadBytes, FileBytes
 
 
 @dataclass(slots=True)
@@ -62,26 +61,6 @@ def add_copy(sums: dict[str, FileSums], recording: Recording, number: int) -> No
     for file, payload in shares:
         sums.setdefault(file.path, FileSums()).duplicates += payload
     sums[shares[0][0].path].translated_connections += 1
-
-
-class FileBytes(NamedTuple):
-    """An input file and how its bytes were classified: a row of files."""
-
-    file: str
-    size: int
-    kind: str
-    kafka_bytes: int = 0
-    tls_bytes: int = 0
-    other_bytes: int = 0
-    duplicate_bytes: int = 0
-    header_bytes: int = 0
-    bad_bytes: int = 0
-    copied_packets: int | None = None
-    translated_connections: int | None = None
-    cluster: str | None = None
-    state: str | None = None
-    recording: str | None = None
-    recorded: list[tuple[int, int]] | None = None
 
 
 def file_rows(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraftwire.decode.body.findings import LOSSES, Finding
+from kraftwire.spark.tables.files import BadBytes
 
 _FIRST_BYTES_MAX = 32
 
@@ -21,18 +22,6 @@ _STAGES = {
     "truncated-packet": "packet",
     "unmatched-response": "frame",
 }
-
-
-class BadBytes(NamedTuple):
-    """Bytes that could not be decoded: a row of bad_input."""
-
-    file: str
-    position: int
-    length: int
-    stage: str
-    id: str
-    detail: str
-    first_bytes: bytes | None = None
 
 
 def finding_cells(read: Any) -> list[tuple[str, int | None, str, str]]:

@@ -21,7 +21,7 @@ from kraftwire.spark.captures.connection_bytes import ConnectionBytes, PositionM
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.files import FileSums, add_connection, add_copy
-from kraftwire.spark.captures.findings import BadBytes, bad_bytes
+from kraftwire.spark.captures.findings import bad_bytes
 from kraftwire.spark.captures.quorum import GROUP_APIS, Observer, QuorumExchanges
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows, TypedRows, typed_rows
@@ -29,6 +29,7 @@ from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.columns import ends
+from kraftwire.spark.tables.files import BadBytes
 
 # Requests that each connection of the tables holds back until their responses come.
 PENDING_BYTES_MAX = 64 * 1024 * 1024

@@ -20,7 +20,7 @@ from kraftwire.errors import StorageError, WireError
 from kraftwire.records.limits import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
-from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
+from kraftwire.spark.logs.accounts import Accounts
 from kraftwire.spark.logs.metadata import metadata_rows, without_secrets
 from kraftwire.spark.logs.place import Place, cluster_of, place_of
 from kraftwire.spark.logs.plan import CHUNK_BYTES, Piece, packing_of, pieces_of
@@ -29,6 +29,7 @@ from kraftwire.spark.logs.state import state_of, with_refusal
 from kraftwire.spark.logs.transactions import BatchFilter
 from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables.files import FileBytes
 
 Tables = dict[str, Any]
 
@@ -127,8 +128,9 @@ class _Decoder:
         kind = self._place.source
         size = max(0, self._end - self._start)
         cluster = cluster_of(self._source.path)
-        row = file_row(self._place.file, kind, size, self._accounts, cluster=cluster)
-        yield {"bad_input": self._accounts.take_rows(), "files": row}
+        accounts = self._accounts
+        row = _file_row(accounts.file, size, kind, cluster=cluster, **accounts.sums())
+        yield accounts.tables(row)
 
     def _pieces(self) -> Iterator[Piece]:
         chunk = self._options.chunk_bytes
@@ -245,8 +247,8 @@ class _Decoder:
     def _count_bad(self, id: str, position: int, size: int, detail: str) -> None:
         """Count the bytes of a batch as bad, unless they are counted already."""
         rows = self._accounts.rows
-        if rows and rows[-1]["id"] == "wrong-length" and rows[-1]["position"] == position:
-            size -= rows[-1]["length"]
+        if rows and rows[-1].id == "wrong-length" and rows[-1].position == position:
+            size -= rows[-1].length
         head = self._source.read(position, min(size, 64))
         self._sink.add(id, position, detail, size=size, rest=head)
 
@@ -267,8 +269,10 @@ def _without_batches(source: ByteSource, file: str, path: Path) -> Tables:
     if is_foreign and (text := way_out(source)) is not None:
         FindingSink(file, bad.note).add("unknown-file", 0, text)
     cluster = cluster_of(path)
-    row = file_row(file, kind, source.size, cluster=cluster, state=state)
-    return {"bad_input": bad_rows(bad.rows), "files": row}
+    size = source.size
+    return bad.tables(
+        _file_row(file, size, kind, cluster=cluster, other_bytes=size, state=state)
+    )
 
 
 def _named(source: ByteSource) -> str:
@@ -295,7 +299,8 @@ def _unreadable(path: str | Path, file: str, error: StorageError, wanted: int) -
     accounts = Accounts(file)
     detail = str(error).removeprefix(error.file).lstrip(": ")
     FindingSink(file, accounts.note).add("unreadable-file", 0, detail, size=size)
-    return {
-        "bad_input": bad_rows(accounts.rows),
-        "files": file_row(file, str(FileKind.UNKNOWN), size, accounts),
-    }
+    return accounts.tables(_file_row(file, size, str(FileKind.UNKNOWN), **accounts.sums()))
+
+
+def _file_row(file: str, size: int, kind: str, **more: Any) -> FileBytes:
+    return FileBytes(file, size, kind, copied_packets=0, translated_connections=0, **more)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kraftwire.errors import StorageError
-from kraftwire.spark.captures.files import FileBytes, FileSums, file_rows, unreadable_file
-from kraftwire.spark.captures.findings import BadBytes
+from kraftwire.spark.captures.files import FileSums, file_rows, unreadable_file
 from kraftwire.spark.inputs import InputFile, expanded
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done
+from kraftwire.spark.tables.files import BadBytes, FileBytes
 
 _PLACES = (
     "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",

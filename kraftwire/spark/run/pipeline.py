@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.spark.captures.files import FileBytes
-from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.inputs import InputFile, find_inputs
 from kraftwire.spark.run.conservation import (
@@ -49,6 +47,7 @@ from kraftwire.spark.run.plan import (
 from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables.files import BadBytes, FileBytes
 from kraftwire.spark.tail import is_passing
 
 if TYPE_CHECKING:

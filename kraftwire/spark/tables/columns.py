@@ -151,6 +151,14 @@ class Table:
                 None if value is None else convert(value) for value in values
             ]
 
+    def table(self, rows: Sequence[Any]) -> pa.Table:
+        """Return the rows about some objects."""
+        if not rows:
+            return self.arrow.empty_table()
+        cells = self.cells([self.row(each) for each in rows])
+        arrays = [pa.array(each, kind) for each, kind in zip(cells, self.arrow.types, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.arrow)
+
 
 def evidence(of: str = "") -> tuple[Column, Column]:
     """Return the columns that say where a row comes from: what `of` names in a row knows it."""

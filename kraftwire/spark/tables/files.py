@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from kraftwire.capture.recorded import HostPair, Recorded
 from kraftwire.spark.tables.columns import EVIDENCE, Column, Table, evidence, partition
@@ -19,6 +20,18 @@ BAD_INPUT = Table(
         Column("first_bytes", "binary", "up to 32 of them"),
     ),
 )
+
+class BadBytes(NamedTuple):
+    """Bytes that could not be decoded: a row of bad_input."""
+
+    file: str
+    position: int
+    length: int
+    stage: str
+    id: str
+    detail: str
+    first_bytes: bytes | None = None
+
 
 FILES = Table(
     "files",
@@ -66,6 +79,26 @@ FILES = Table(
         ),
     ),
 )
+
+
+class FileBytes(NamedTuple):
+    """An input file and how its bytes were classified: a row of files."""
+
+    file: str
+    size: int
+    kind: str
+    kafka_bytes: int = 0
+    tls_bytes: int = 0
+    other_bytes: int = 0
+    duplicate_bytes: int = 0
+    header_bytes: int = 0
+    bad_bytes: int = 0
+    copied_packets: int | None = None
+    translated_connections: int | None = None
+    cluster: str | None = None
+    state: str | None = None
+    recording: str | None = None
+    recorded: list[tuple[int, int]] | None = None
 
 
 BATCHES = Table(
