@@ -21,6 +21,7 @@ from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
+    HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
     LOG_OVERHEAD,
@@ -31,17 +32,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
 
-_HEADER = fields(
-    "base_offset",
-    "batch_length",
-    "partition_leader_epoch",
-    "magic",
-    "crc",
-    "attributes",
-    "last_offset_delta",
-    "max_timestamp",
-    "count",
-).unpack_from
+_HEADER = HEADER.unpack_from
 _LENGTH = fields("batch_length").unpack_from
 _KEY = struct.Struct(">hh").unpack_from
 
@@ -96,7 +87,7 @@ def read_fetched(
             problem = _cut_header(view, position)
             break
         header = _HEADER(data, position)
-        base, length, batch_epoch, _, crc, attributes, last_delta, timestamp, _ = header
+        base, length, batch_epoch, _, crc, attributes, last_delta, _, timestamp, *_ = header
         end = position + LOG_OVERHEAD + length
         if end > size and length >= LENGTH_MIN:
             break
@@ -123,7 +114,7 @@ def _header_problem(
     header: tuple[int, ...], next_offset: int, last_epoch: int, epoch: int
 ) -> str | None:
     """Return what is wrong with a batch's header, None if it is valid."""
-    base, length, batch_epoch, magic, _, _, last_delta, _, count = header
+    base, length, batch_epoch, magic, _, _, last_delta, *_, count = header
     if length < LENGTH_MIN:
         return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
     if magic != MAGIC:

@@ -20,6 +20,8 @@ from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.compression import codec_id, compress
 from kraftwire.records.header import (
+    BEFORE_BODY,
+    BODY,
     CONTROL,
     DELETE_HORIZON,
     HEADER_SIZE,
@@ -27,7 +29,6 @@ from kraftwire.records.header import (
     MAGIC,
     STAMPED,
     TRANSACTIONAL,
-    fields,
 )
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
 from kraftwire.wire.varint import varint
@@ -37,19 +38,6 @@ _POSITIVE_INT32 = range(2**31)
 _BYTES = bytes | bytearray | memoryview
 
 _NO_TIMESTAMP = -1
-_BEFORE_CRC = fields("base_offset", "batch_length", "partition_leader_epoch", "magic")
-_CRC = fields("crc", start="crc")
-_BODY = fields(
-    "attributes",
-    "last_offset_delta",
-    "base_timestamp",
-    "max_timestamp",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "count",
-    start="attributes",
-)
 
 # The number of headers of a record without any.
 _HEADERLESS = b"\x00"
@@ -203,7 +191,7 @@ def _build(columns: Columns, header: BatchHeader) -> bytes:
     codec = codec_id(header.compression)
     try:
         base_timestamp, max_timestamp = _timestamps(columns.timestamps, header)
-        body = _BODY.pack(
+        body = BODY.pack(
             codec | _flags(header),
             last_offset - base_offset,
             base_timestamp,
@@ -217,7 +205,8 @@ def _build(columns: Columns, header: BatchHeader) -> bytes:
         if codec and payload:
             payload = compress(codec, payload, level=header.level)
         length = LENGTH_MIN + len(payload)
-        before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, MAGIC)
+        crc = crc32c(payload, crc32c(body))
+        before = BEFORE_BODY.pack(base_offset, length, header.partition_leader_epoch, MAGIC, crc)
     except (AttributeError, TypeError, ValueError, struct.error):
         problem = _encoding_problem(columns, header)
         if problem is None:
@@ -225,8 +214,7 @@ def _build(columns: Columns, header: BatchHeader) -> bytes:
         raise WireError(
             f"a value does not fit its field: {problem}", message="RecordBatch", version=MAGIC
         ) from None
-    crc = _CRC.pack(crc32c(payload, crc32c(body)))
-    return b"".join((before, crc, body, payload))
+    return b"".join((before, body, payload))
 
 
 def _offsets(columns: Columns, header: BatchHeader) -> tuple[int, int]:

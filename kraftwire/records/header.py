@@ -47,6 +47,12 @@ def fields(*names: str, start: str = "base_offset") -> struct.Struct:
     return struct.Struct(">" + "".join(codes))
 
 
+# A header in two parts, for writers: the CRC in the first covers the second and the records.
+_BODY_AT = _NAMES.index("attributes")
+BEFORE_BODY = fields(*_NAMES[:_BODY_AT])
+BODY = fields(*_NAMES[_BODY_AT:], start="attributes")
+
+
 def _position(name: str) -> int:
     before = "".join(_CODES[each] for each in _NAMES[: _NAMES.index(name)])
     return struct.calcsize(">" + before)

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 
 from crc32c import crc32c
 
-from kraftwire.records.header import LENGTH_MIN, MAGIC, fields
+from kraftwire.records.header import BEFORE_BODY, BODY, LENGTH_MIN, MAGIC
 from kraftwire.records.record import NO_SEQUENCE
 from kraftwire.wire.varint import varint
 
@@ -21,22 +21,6 @@ from kraftwire.wire.varint import varint
 # timestamp delta, one each for key and headers, and at most four for each of length, offset delta
 # and the value's length.
 RECORD_OVERHEAD_MAX = 16
-
-# A header in two parts, because the CRC in the first covers the second.
-_BEFORE_BODY = fields(
-    "base_offset", "batch_length", "partition_leader_epoch", "magic", "crc"
-).pack
-_BODY = fields(
-    "attributes",
-    "last_offset_delta",
-    "base_timestamp",
-    "max_timestamp",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "count",
-    start="attributes",
-).pack
 
 _NO_DELTA = b"\x00\x00"
 _NULL_KEY = b"\x01"
@@ -103,10 +87,10 @@ def data_batch(base_offset: int, epoch: int, timestamp: int, values: Sequence[by
     """
     payload = plain_records(values)
     count = len(values)
-    body = _BODY(0, count - 1, timestamp, timestamp, -1, -1, NO_SEQUENCE, count)
+    body = BODY.pack(0, count - 1, timestamp, timestamp, -1, -1, NO_SEQUENCE, count)
     crc = crc32c(payload, crc32c(body))
     length = LENGTH_MIN + len(payload)
-    return _BEFORE_BODY(base_offset, length, epoch, MAGIC, crc) + body + payload
+    return BEFORE_BODY.pack(base_offset, length, epoch, MAGIC, crc) + body + payload
 
 
 def plain_size(values: Sequence[bytes], first_delta: int = 0) -> int:
