@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import trio
@@ -60,6 +59,22 @@ class UnknownHostError(ApiError):
         super().__init__(ErrorCode.NETWORK_EXCEPTION, detail)
 
 
+class _Turns:
+    """A lock, which costs no round of the event loop while nobody else holds it."""
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class ClientConnection:
     """A connection whose versions have been negotiated.
 
@@ -85,10 +100,10 @@ class ClientConnection:
         self._secured = secured
         self._tap = tap
         self._explains = explains
-        self._sending = trio.Lock()
+        self._sending = _Turns()
         # Whoever holds it reads for all. Nodes answer in order, so the task that has waited for
         # longest reads its own response first.
-        self._receiving = trio.Lock()
+        self._receiving = _Turns()
         self._responses: dict[int, Message] = {}
         # Whether a request has been answered: a listener with a login never does, without one.
         self._is_served = False
@@ -153,20 +168,24 @@ class ClientConnection:
         UNSUPPORTED_VERSION without sending anything; otherwise as `connect`. Cancelling closes the
         connection, because the position in the stream is no longer known.
         """
-        with trio.move_on_after(timeout_s):
-            async with self._sending:
-                if self.is_closed:
-                    raise self._lost(_CLOSED)
-                version = self._session.version_of(message.API_KEY)
-                if version_max is not None:
-                    version = min(version, version_max)
-                correlation_id, data = self._session.request(message, version=version)
-                with self._closing_on_failure():
+        correlation_id = None
+        try:
+            with trio.move_on_after(timeout_s):
+                async with self._sending:
+                    if self.is_closed:
+                        raise self._lost(_CLOSED)
+                    version = self._session.version_of(message.API_KEY)
+                    if version_max is not None:
+                        version = min(version, version_max)
+                    correlation_id, data = self._session.request(message, version=version)
                     await self._renew_login()
                     await self._send(data)
-            with self._closing_on_failure():
                 return await self._receive(correlation_id)
-        raise _timed_out(self.address, "answer", timeout_s)
+            raise _timed_out(self.address, "answer", timeout_s)
+        except BaseException:
+            if correlation_id is not None:
+                self.close()
+            raise
 
     def close(self) -> None:
         """Close at once, from any task and in a cancelled scope; requests in flight are lost."""
@@ -176,26 +195,21 @@ class ClientConnection:
             if self._tap is not None:
                 self._tap.closed()
 
-    @contextmanager
-    def _closing_on_failure(self) -> Iterator[None]:
+    async def _negotiate(self) -> None:
         try:
-            yield
+            await self._send(self._session.open())
+            while not self._session.is_ready:
+                await self._read()
+        except WireError as error:
+            # It may not be a node of Kafka at all.
+            self.close()
+            where, text = address_text(self.address), str(error)
+            if text.startswith(where):
+                raise
+            raise WireError(f"{where}: not Kafka's protocol: {text}") from None
         except BaseException:
             self.close()
             raise
-
-    async def _negotiate(self) -> None:
-        with self._closing_on_failure():
-            try:
-                await self._send(self._session.open())
-                while not self._session.is_ready:
-                    await self._read()
-            except WireError as error:
-                # It may not be a node of Kafka at all.
-                where, text = address_text(self.address), str(error)
-                if text.startswith(where):
-                    raise
-                raise WireError(f"{where}: not Kafka's protocol: {text}") from None
 
     async def _renew_login(self) -> None:
         """Log in again if the session ends soon (SEC-S13), once nothing is in flight."""

@@ -127,7 +127,7 @@ class Readiness:
         self.gate.call_in_turn(watch.number, watch.turn)
 
 
-class PacedStream(trio.abc.HalfCloseableStream):
+class PacedStream:
     """One accepted connection. `number` is lower for a connection that has been open for longer."""
 
     def __init__(self, stream: trio.SocketStream, readiness: Readiness, number: int) -> None:
@@ -169,14 +169,6 @@ class PacedStream(trio.abc.HalfCloseableStream):
         """Write everything."""
         await self.transport_stream.send_all(data)
 
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait until there is room."""
-        await self.transport_stream.wait_send_all_might_not_block()
-
     async def send_eof(self) -> None:
         """End what is sent."""
         await self.transport_stream.send_eof()
-
-    async def aclose(self) -> None:
-        """Close it."""
-        await self.transport_stream.aclose()

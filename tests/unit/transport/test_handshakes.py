@@ -39,9 +39,9 @@ async def _pair() -> AsyncIterator[tuple[PacedStream, trio.SocketStream]]:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         client = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
-        node = PacedStream(await listener.accept(), Readiness(), 1)
-        async with node, client:
-            yield node, client
+        accepted = await listener.accept()
+        async with accepted, client:
+            yield PacedStream(accepted, Readiness(), 1), client
 
 
 async def _connect(client: trio.SocketStream) -> trio.SSLStream[trio.SocketStream]:
@@ -124,7 +124,7 @@ def test_a_missing_certificate_is_refused(tmp_path: Path) -> None:
 
             nursery.start_soon(connect)
             text = await _refusal(Handshakes(), node, tls)
-            await node.aclose()
+            await node.transport_stream.aclose()
         assert "peer did not return a certificate" in text
 
     _run(run)

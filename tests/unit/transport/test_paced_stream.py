@@ -121,7 +121,7 @@ async def test_a_descriptor_that_is_used_again() -> None:
         descriptor = first.transport_stream.socket.fileno()
         with trio.move_on_after(0):
             await first.readable()
-        await first.aclose()
+        await first.transport_stream.aclose()
         second = await pairs.open()
         if second.transport_stream.socket.fileno() != descriptor:
             pairs.peers.pop(0).socket.close()
