@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from kraftwire.errors import UsageError
-from kraftwire.protocol.endpoint import Address
-
-# Kafka takes a listener's name before the address as well: CONTROLLER://host:port.
-_ADDRESS = re.compile(r"(?:[\w.-]+://)?(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]\s]+)):(\d{1,5})")
-_PORT_MAX = 0xFFFF
+from kraftwire.protocol.endpoint import Address, parse_address, parse_endpoint
 
 
 def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ...]:
@@ -28,7 +23,11 @@ def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ..
 
 
 def _parse(text: str, option: str) -> Address:
-    match = _ADDRESS.fullmatch(text)
-    if match is None or not 0 < int(match[3]) <= _PORT_MAX:
+    # Kafka takes a listener's name before the address as well: CONTROLLER://host:port.
+    endpoint = parse_endpoint(text)
+    if endpoint is not None and endpoint.is_usable:
+        return endpoint.host, endpoint.port
+    address = parse_address(text)
+    if address is None:
         raise UsageError(f"{option}: expected host:port, found {text!r}")
-    return match[1] or match[2], int(match[3])
+    return address

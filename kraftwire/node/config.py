@@ -26,11 +26,10 @@ from kraftwire.node.config_listeners import (
     read_listeners,
     read_protocols,
     read_servers,
-    split,
 )
 from kraftwire.node.config_security import NodeSecurity, read_security
 from kraftwire.properties import Properties
-from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.endpoint import Endpoint, parse_address
 from kraftwire.raft.config import SNAPSHOT_BYTES_MAX, RaftTimers, TopicPartition
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 
@@ -222,7 +221,7 @@ def _read_voters(properties: Properties, listener: str) -> VoterSet:
     voters: dict[int, Voter] = {}
     for text in properties.items(_VOTERS):
         match = _VOTER.fullmatch(text)
-        place = split(match[2]) if match else None
+        place = parse_address(match[2]) if match else None
         if match is None or place is None or int(match[1]) >= 1 << 31:
             raise properties.refuse(_VOTERS, f"id@host:port,..., found {text!r}")
         if place[0] in WILDCARDS:
@@ -352,7 +351,7 @@ def _read_rebalance_interval(properties: Properties) -> int:
 
 def _read_prometheus(properties: Properties) -> tuple[str, int] | None:
     text = properties.get("kraftwire.prometheus.listener")
-    place = split(text) if text else None
+    place = parse_address(text) if text else None
     if text and place is None:
         raise properties.refuse("kraftwire.prometheus.listener", "host:port")
     return place

@@ -8,13 +8,12 @@ Source: Kafka's `SocketServerConfigs.listenerListToEndPoints` and `AbstractKafka
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kraftwire.properties import Properties
-from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.endpoint import Endpoint, parse_address, parse_endpoint
 from kraftwire.raft.voters import Voter
 from kraftwire.security.settings import PLAINTEXT, PROTOCOLS
 
@@ -23,10 +22,6 @@ CONTROLLER = "controller"
 
 _CONTROLLERS = "controller.listener.names"
 WILDCARDS = ("", "0.0.0.0", "::")
-
-_SIX = r"\[(?P<six>[0-9a-fA-F:.%\w]+)\]"
-_URI = re.compile(rf"(?P<name>[\w.-]+)://(?:{_SIX}|(?P<host>[^:/\[\]\s]*)):(?P<port>\d{{1,5}})")
-_SERVER = re.compile(rf"(?:{_SIX}|(?P<host>[^:/\[\]@\s]+)):(?P<port>\d{{1,5}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +39,6 @@ class Listener:
     is_controller: bool
     is_client: bool
     is_read_only: bool = False
-
-
-def split(text: str) -> tuple[str, int] | None:
-    """Split `host:port`, with IPv6 addresses in brackets; returns None for any other text."""
-    match = _SERVER.fullmatch(text.strip())
-    if match is None or not 0 < int(match["port"]) < 65536:
-        return None
-    return match["six"] or match["host"], int(match["port"])
 
 
 def read_listeners(
@@ -123,11 +110,10 @@ def _read_endpoints(properties: Properties, key: str) -> list[Endpoint]:
     """
     endpoints: list[Endpoint] = []
     for text in properties.items(key):
-        match = _URI.fullmatch(text)
-        if match is None or not 0 <= int(match["port"]) < 65536:
+        endpoint = parse_endpoint(text)
+        if endpoint is None:
             raise properties.refuse(key, f"NAME://host:port, found {text!r}")
-        host = match["six"] or match["host"] or ""
-        endpoints.append(Endpoint(match["name"].upper(), host, int(match["port"])))
+        endpoints.append(endpoint)
     names = [endpoint.listener for endpoint in endpoints]
     if len(set(names)) < len(names):
         raise properties.refuse(key, "a different name for each listener")
@@ -148,7 +134,7 @@ def read_servers(properties: Properties, key: str, listener: str) -> tuple[Endpo
     """The entries of a `host:port,...` list. Raises: UsageError for any other entry."""
     servers = []
     for text in properties.items(key):
-        place = split(text)
+        place = parse_address(text)
         if place is None:
             raise properties.refuse(key, f"host:port,..., found {text!r}")
         servers.append(Endpoint(listener, *place))

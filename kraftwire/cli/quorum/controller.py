@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraftwire.cli.quorum.options import TerseError, read_config
 from kraftwire.client import Endpoint
 from kraftwire.errors import WireError
+from kraftwire.properties import Properties
+from kraftwire.protocol.endpoint import parse_endpoint
 from kraftwire.wire.json_form import uuid_from_text
 
 _VALID = "Is this a valid controller configuration file?"
-_LISTENER = re.compile(r"([\w.-]+)://(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]]*)):(\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Controller:
     endpoints: tuple[Endpoint, ...]
 
 
-def read_controller(config: dict[str, str]) -> Controller:
+def read_controller(config: Properties) -> Controller:
     """Read a controller from its properties file.
 
     Raises: TerseError that names what is missing.
@@ -35,23 +36,23 @@ def read_controller(config: dict[str, str]) -> Controller:
     return Controller(_node_id(config), _directory_id(config), _endpoints(config))
 
 
-def _node_id(config: dict[str, str]) -> int:
-    text = config.get("node.id")
+def _node_id(config: Properties) -> int:
+    text = config.text("node.id")
     if text is None:
         raise TerseError(f"node.id not found in configuration file. {_VALID}")
     if re.fullmatch(r"-?\d{1,10}", text) is None:
         raise TerseError(f"node.id is not a number in configuration file: {text!r}. {_VALID}")
     if int(text) < 0:
         raise TerseError(f"node.id was negative in configuration file. {_VALID}")
-    if "controller" not in config.get("process.roles", ""):
+    if "controller" not in (config.get("process.roles") or ""):
         raise TerseError(
             f"process.roles did not contain 'controller' in configuration file. {_VALID}"
         )
     return int(text)
 
 
-def _directory_id(config: dict[str, str]) -> str:
-    folder = config.get("metadata.log.dir") or config.get("log.dirs", "").split(",")[0].strip()
+def _directory_id(config: Properties) -> str:
+    folder = config.get("metadata.log.dir") or next(iter(config.listed("log.dirs")), None)
     if not folder:
         raise TerseError(f"Neither metadata.log.dir nor log.dirs were found. {_VALID}")
     path = os.path.join(folder, "meta.properties")
@@ -70,20 +71,20 @@ def _directory_id(config: dict[str, str]) -> str:
     return directory_id
 
 
-def _endpoints(config: dict[str, str]) -> tuple[Endpoint, ...]:
+def _endpoints(config: Properties) -> tuple[Endpoint, ...]:
     """Return the controller's endpoints: the advertised ones, else those it listens on."""
     found: dict[str, Endpoint] = {}
     for key in ("listeners", "advertised.listeners"):
-        for text in filter(None, map(str.strip, config.get(key, "").split(","))):
-            match = _LISTENER.fullmatch(text)
-            if match is None:
+        for text in config.listed(key):
+            endpoint = parse_endpoint(text)
+            if endpoint is None:
                 raise TerseError(f"{key}: expected NAME://host:port, found {text!r}")
-            host = match[2] or match[3] or "localhost"
-            name = match[1].upper()
-            found[name] = Endpoint(name, host, int(match[4]))
-    if "controller.listener.names" not in config:
+            host = endpoint.host or "localhost"
+            found[endpoint.listener] = replace(endpoint, host=host)
+    given = config.text("controller.listener.names")
+    if given is None:
         raise TerseError(f"controller.listener.names was not found. {_VALID}")
-    names = [name.strip().upper() for name in config["controller.listener.names"].split(",")]
+    names = [name.strip().upper() for name in given.split(",")]
     for name in names:
         if name not in found:
             raise TerseError(

@@ -19,6 +19,7 @@ from kraftwire.cli.output import say
 from kraftwire.cli.security import client_security
 from kraftwire.client import Admin
 from kraftwire.errors import UsageError
+from kraftwire.properties import Properties
 from kraftwire.properties_file import read_properties
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class QuorumConnection:
 
     bootstrap_server: str | None = None
     bootstrap_controller: str | None = None
-    config: dict[str, str] = field(default_factory=dict)
+    config: Properties = field(default_factory=lambda: Properties.of({}, ""))
     config_path: str | None = None
     timeout_s: float = TIMEOUT_S
     security: ClientSecurity | None = None
@@ -72,10 +73,10 @@ class QuorumConnection:
         options: dict[str, Any] = {
             name: _milliseconds(self.config, key) / 1000
             for key, name in _SECONDS.items()
-            if key in self.config
+            if self.config.has(key)
         }
-        if "client.id" in self.config:
-            options["client_id"] = self.config["client.id"]
+        if self.config.has("client.id"):
+            options["client_id"] = self.config.text("client.id")
         return Admin(
             bootstrap_servers=self.bootstrap_server,
             bootstrap_controllers=self.bootstrap_controller,
@@ -143,7 +144,7 @@ def join_options(before: dict[str, Any], after: dict[str, Any]) -> QuorumConnect
     chosen = {n: before.get(n) if after.get(n) is None else after[n] for n in names}
     server, controller = chosen["bootstrap_server"], chosen["bootstrap_controller"]
     path = chosen["command_config"]
-    config = read_config(path) if path else {}
+    config = read_config(path) if path else Properties.of({}, "")
     if server and controller:
         raise TerseError(
             "argument --bootstrap-server: not allowed with argument --bootstrap-controller."
@@ -155,25 +156,24 @@ def join_options(before: dict[str, Any], after: dict[str, Any]) -> QuorumConnect
     security = client_security(path, "quorum", to_controllers=not server) if path else None
     timeout_s = chosen["timeout"]
     if timeout_s is None:
-        has_key = _TIMEOUT_KEY in config
+        has_key = config.has(_TIMEOUT_KEY)
         timeout_s = _milliseconds(config, _TIMEOUT_KEY) / 1000 if has_key else TIMEOUT_S
     return QuorumConnection(server, controller, config, path, timeout_s, security)
 
 
-def read_config(path: str) -> dict[str, str]:
-    """Read a properties file; the last value of a repeated key counts.
+def read_config(path: str) -> Properties:
+    """Read a properties file.
 
     Raises: TerseError if there is no such file; OSError if it cannot be read.
     """
     try:
-        entries = read_properties(path)
+        return Properties(read_properties(path), path)
     except FileNotFoundError as error:
         raise TerseError(f"Properties file {path} does not exist.") from error
-    return {entry.key: entry.value.strip() for entry in entries}
 
 
-def _milliseconds(config: dict[str, str], key: str) -> int:
-    text = config[key]
+def _milliseconds(config: Properties, key: str) -> int:
+    text = config.text(key) or ""
     if re.fullmatch(r"[0-9]{1,19}", text) is None or int(text) == 0:
         raise UsageError(f"{key}: expected milliseconds above 0, found {text!r}")
     return int(text)
