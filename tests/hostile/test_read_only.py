@@ -130,7 +130,7 @@ async def test_the_mark_of_a_listener_reaches_the_handlers(
     service = Service(listener, BROKER_VERSIONS, answer)
     limits, stats = ConnectionLimits(), ConnectionStats()
     connection = AcceptedConnection(
-        far, service, limits, stats=stats, garbage=RateLimit(trio.current_time)
+        far, service, limits, stats=stats, refusals=RateLimit(trio.current_time)
     )
     nursery.start_soon(connection.serve)
     await near.send_all(request_frame(UnregisterBrokerRequest(broker_id=1), 0))
