@@ -144,7 +144,7 @@ def format_directories(
     features = choose_features(wishes, is_dynamic=node.is_dynamic)
     if request.users and features.metadata_version < _WITH_SCRAM:
         raise UsageError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
-    found = _look_at_directories(files, node, request)
+    found = _sort_directories(files, node, request)
     for directory, problem in found.unreadable.items():
         yield f"I/O error trying to read log directory {directory}. Ignoring..."
         if warn is not None:
@@ -194,7 +194,7 @@ class _Directories:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def _look_at_directories(
+def _sort_directories(
     files: Files, node: FormatNode, request: FormatRequest
 ) -> _Directories:
     """Sort the directories. Raises: UsageError if one is another node's or already formatted."""

@@ -35,7 +35,7 @@ def storage_info(
     """
     found = _Findings()
     for directory in node.all_directories:
-        _look_at(files, directory, found)
+        _inspect_directory(files, directory, found)
     for other in found.properties[1:]:
         first = found.properties[0]
         if other.cluster_id != first.cluster_id:
@@ -51,7 +51,7 @@ def storage_info(
     return lines, not found.problems
 
 
-def _look_at(files: Files, directory: str, found: _Findings) -> None:
+def _inspect_directory(files: Files, directory: str, found: _Findings) -> None:
     if not files.exists(directory):
         found.problems.append(f"{directory} does not exist")
         return

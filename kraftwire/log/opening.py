@@ -56,7 +56,7 @@ def open_directory(
     mark = FlushMark(files, partition)
     identity = _identity(files, parent, mark)
     state = QuorumStateFile(files, join(partition, QUORUM_STATE_FILE))
-    believed = _believed(mark, state)
+    believed = _trusted_mark(mark, state)
     found = load(files, partition, settings, snapshots)
     try:
         if believed is None:
@@ -72,7 +72,7 @@ def open_directory(
     return Opened(found, mark, identity)
 
 
-def _believed(mark: FlushMark, state: QuorumStateFile) -> Mark | None:
+def _trusted_mark(mark: FlushMark, state: QuorumStateFile) -> Mark | None:
     """Return the mark, or None if another implementation has used the directory since.
 
     That implementation may have truncated records legitimately. It has rewritten quorum-state,

@@ -30,7 +30,7 @@ from kraftwire.raft.effects import (
     ResetLog,
 )
 from kraftwire.raft.events import SnapshotFinished, SnapshotRejected
-from kraftwire.raft.responses import Outcome, settle, settle_top_level
+from kraftwire.raft.responses import ResponseOutcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import Download, Purpose, RaftState, SentRequest
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
@@ -180,7 +180,7 @@ def handle_fetch_snapshot_response(
     endpoints = answers.endpoints_of(response.node_endpoints, leader_id, state.config.listener)
     is_gone = part.error_code in _GONE or part.snapshot_id.end_offset < 0
     error = ErrorCode.NONE if is_gone else part.error_code
-    if settle(state, sent, (error, leader_id, epoch), endpoints) is not Outcome.OWN:
+    if settle(state, sent, (error, leader_id, epoch), endpoints) is not ResponseOutcome.OWN:
         return
     if type(role) is not Follower or state.role is not role:
         return
@@ -190,7 +190,7 @@ def handle_fetch_snapshot_response(
         state.drop_download()
         # The snapshot that the leader just named is gone: pause, because it may name it repeatedly.
         state.failed(sent)
-    elif not _take(state, role, part, sent):
+    elif not _append_chunk(state, role, part, sent):
         return
     if role.snapshot_since_ms >= 0:
         _count_as_alive(state, role)
@@ -206,7 +206,7 @@ def _only_partition(
     return partitions[0] if len(partitions) == 1 and partitions[0].index == 0 else None
 
 
-def _take(
+def _append_chunk(
     state: RaftState, role: Follower, part: PartitionSnapshot, sent: SentRequest
 ) -> bool:
     """Append a chunk to the file; returns whether it is the requested one."""

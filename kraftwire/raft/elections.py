@@ -15,7 +15,7 @@ from kraftwire.raft import answers
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.epochs import EPOCH_MAX, hears_no_leader, may_move_epoch
 from kraftwire.raft.events import RequestReceived
-from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
+from kraftwire.raft.responses import ResponseOutcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Candidate, Prospective, Unattached
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import (
@@ -119,7 +119,7 @@ def _vote_request(state: RaftState, voter: ReplicaKey) -> VoteRequest:
 def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
     request = cast("VoteRequest", event.message)
-    reply = _answer(state, request, answers.listener_of(event))
+    reply = _vote_answer(state, request, answers.listener_of(event))
     if event.client_software and reply.topics:
         _record_candidate_software(state, request, reply, event.client_software)
     state.emit(SendReply(event.token, reply))
@@ -135,7 +135,7 @@ def _record_candidate_software(
         state.record_claimed_software(key, software != SOFTWARE_NAME)
 
 
-def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
+def _vote_answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
     """The checks in the order that peers rely on (R-VOTE-4)."""
     if answers.cluster_id_differs(state, request.cluster_id):
         return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -149,7 +149,7 @@ def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteRespon
     if partition.replica_id < 0:
         return answers.vote(state, listener, ErrorCode.INVALID_REQUEST)
     nominee = ReplicaKey(partition.replica_id, partition.replica_directory_id)
-    is_ahead = _offered(partition).is_newer_or_equal(state.log.end)
+    is_ahead = _candidate_end(partition).is_newer_or_equal(state.log.end)
     if not may_move_epoch(state, nominee, partition.replica_epoch, is_ahead=is_ahead):
         # Differs from Kafka. A retriable error harms an honest peer least.
         return answers.vote(state, listener, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -161,7 +161,7 @@ def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteRespon
         )
     if not is_addressee(state, request.voter_id, partition.voter_directory_id):
         return answers.vote(state, listener, ErrorCode.INVALID_VOTER_KEY)
-    return answers.vote(state, listener, ErrorCode.NONE, granted=_decide(state, partition))
+    return answers.vote(state, listener, ErrorCode.NONE, granted=_decide_vote(state, partition))
 
 
 def _is_legal(partition: PartitionData) -> bool:
@@ -180,18 +180,18 @@ def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
     )
 
 
-def _offered(partition: PartitionData) -> OffsetAndEpoch:
+def _candidate_end(partition: PartitionData) -> OffsetAndEpoch:
     """Return the end of the candidate's log."""
     return OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
 
 
-def _decide(state: RaftState, partition: PartitionData) -> bool:
+def _decide_vote(state: RaftState, partition: PartitionData) -> bool:
     """Return whether to vote for a valid request in the current epoch (R-VOTE-5, R-VOTE-6)."""
     if partition.replica_id == state.config.key.id:
         # Another directory of this node: in a static voter set it is this same voter, and its vote
         # for itself and ours for it would be two votes in one epoch.
         return False
-    is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)
+    is_up_to_date = _candidate_end(partition).is_newer_or_equal(state.log.end)
     if partition.pre_vote:
         return is_up_to_date and hears_no_leader(state)
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
@@ -231,7 +231,7 @@ def handle_vote_response(state: RaftState, sent: SentRequest, response: VoteResp
         if partition
         else ()
     )
-    if settle_partition(state, sent, partition, endpoints) is not Outcome.OWN:
+    if settle_partition(state, sent, partition, endpoints) is not ResponseOutcome.OWN:
         return
     nominee = state.role
     if partition is None or not isinstance(nominee, Prospective | Candidate):

@@ -18,7 +18,7 @@ from kraftwire.raft.effects import SendReply
 from kraftwire.raft.elections import is_addressee
 from kraftwire.raft.epochs import may_move_epoch
 from kraftwire.raft.events import RequestReceived
-from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
+from kraftwire.raft.responses import ResponseOutcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Follower, Leader, Resigned
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import is_consistent, maybe_transition
@@ -192,7 +192,7 @@ def handle_end_response(
     state: RaftState, sent: SentRequest, response: EndQuorumEpochResponse
 ) -> None:
     """Record that a voter has acknowledged the resignation (R-END-5)."""
-    if _settle(state, sent, response) is not Outcome.OWN:
+    if _settle(state, sent, response) is not ResponseOutcome.OWN:
         return
     role = state.role
     if type(role) is Resigned and sent.destination.key in role.unacknowledged:
@@ -201,9 +201,9 @@ def handle_end_response(
 
 def _settle(
     state: RaftState, sent: SentRequest, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
-) -> Outcome:
+) -> ResponseOutcome:
     if not settle_top_level(state, sent, response.error_code):
-        return Outcome.FAILED
+        return ResponseOutcome.FAILED
     partition = answers.only_partition(response.topics, state.config.topic)
     listener = state.config.listener
     endpoints = (

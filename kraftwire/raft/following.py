@@ -25,7 +25,7 @@ from kraftwire.raft.effects import (
     HighWatermarkAdvanced,
     TruncateLog,
 )
-from kraftwire.raft.responses import Outcome, settle, settle_top_level
+from kraftwire.raft.responses import ResponseOutcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voter_updates import poll_update
@@ -119,13 +119,13 @@ def handle_fetch_response(state: RaftState, sent: SentRequest, response: FetchRe
     endpoints = answers.endpoints_of(response.node_endpoints, leader_id, listener)
     outcome = settle(state, sent, (data.error_code, leader_id, epoch), endpoints)
     role = state.role
-    if outcome is not Outcome.OWN:
+    if outcome is not ResponseOutcome.OWN:
         return
     if type(role) is not Follower or leader_id != role.leader_id:
         # An answer without error from a node that does not claim to lead: ignore it.
         state.failed(sent)
         return
-    if _take(state, role, data, sent):
+    if _apply_fetched(state, role, data, sent):
         role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
         role.has_fetched = True
 
@@ -140,7 +140,9 @@ def _only_partition(state: RaftState, response: FetchResponse) -> PartitionData 
     return partitions[0]
 
 
-def _take(state: RaftState, role: Follower, data: PartitionData, sent: SentRequest) -> bool:
+def _apply_fetched(
+    state: RaftState, role: Follower, data: PartitionData, sent: SentRequest
+) -> bool:
     """Truncate, append or begin a download; returns whether the leader is alive and plausible."""
     diverging, snapshot = data.diverging_epoch, data.snapshot_id
     if diverging is not None and diverging.epoch >= 0:

@@ -17,7 +17,7 @@ from kraftwire.raft.state import RaftState, SentRequest
 from kraftwire.raft.transitions import maybe_transition
 
 
-class Outcome(Enum):
+class ResponseOutcome(Enum):
     """The result of the common checks of a response: which handling is left."""
 
     OWN = auto()  # the handling by its API
@@ -25,9 +25,9 @@ class Outcome(Enum):
     FAILED = auto()  # nothing: its node gets no requests for a while
 
 
-def _failed(state: RaftState, sent: SentRequest) -> Outcome:
+def _failed(state: RaftState, sent: SentRequest) -> ResponseOutcome:
     state.failed(sent)
-    return Outcome.FAILED
+    return ResponseOutcome.FAILED
 
 
 def settle_top_level(state: RaftState, sent: SentRequest, error: int) -> bool:
@@ -53,7 +53,7 @@ def _note_error(state: RaftState, sent: SentRequest, error: int) -> None:
 
 def settle_partition(
     state: RaftState, sent: SentRequest, partition: Any | None, endpoints: tuple[Endpoint, ...]
-) -> Outcome:
+) -> ResponseOutcome:
     """Adopt leader and epoch of an answer; returns OWN if the handling by its API comes next.
 
     `partition` has error_code, leader_id and leader_epoch.
@@ -71,7 +71,7 @@ def settle(
     sent: SentRequest,
     answer: tuple[int, int, int],
     endpoints: tuple[Endpoint, ...],
-) -> Outcome:
+) -> ResponseOutcome:
     """Adopt leader and epoch of an answer, given by its fields; returns as `settle_partition`."""
     error, leader_id, epoch = answer
     role = state.role
@@ -80,19 +80,19 @@ def settle(
         return _failed(state, sent)
     if epoch > role.epoch or error in _LEADER_ERRORS:
         maybe_transition(state, leader_id, epoch, endpoints, _reason(sent))
-        return Outcome.DONE if state.role is not role else _failed(state, sent)
+        return ResponseOutcome.DONE if state.role is not role else _failed(state, sent)
     if leader_id >= 0 and (role.leader_id < 0 or not role.leader_endpoints):
         believed = maybe_transition(state, leader_id, epoch, endpoints, _reason(sent))
         if error == ErrorCode.NONE and believed:
-            return Outcome.OWN
-        return Outcome.DONE if believed else _failed(state, sent)
+            return ResponseOutcome.OWN
+        return ResponseOutcome.DONE if believed else _failed(state, sent)
     if error == ErrorCode.INVALID_VOTER_KEY:
         return _failed(state, sent)
     if error != ErrorCode.NONE:
         if error != ErrorCode.BROKER_NOT_AVAILABLE:
             _note_error(state, sent, error)
         return _failed(state, sent)
-    return Outcome.OWN
+    return ResponseOutcome.OWN
 
 
 def _reason(sent: SentRequest) -> str:

@@ -44,9 +44,9 @@ def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
         state.emit(SendReply(event.token, reply))
         return
     if not _is_legal(request, partition):
-        _refuse(state, event, ErrorCode.INVALID_REQUEST)
+        _refuse_fetch(state, event, ErrorCode.INVALID_REQUEST)
         return
-    _answer(state, event, may_wait=True)
+    _fetch_answer(state, event, may_wait=True)
 
 
 def _only_partition(state: RaftState, request: FetchRequest) -> FetchPartition | None:
@@ -65,7 +65,7 @@ def _is_legal(request: FetchRequest, partition: FetchPartition) -> bool:
     )
 
 
-def _answer(
+def _fetch_answer(
     state: RaftState, event: RequestReceived, *, may_wait: bool = False, counts: bool = True
 ) -> None:
     """Steps 4 to 6 of R-FET-6: leader, position, records and the replica's progress."""
@@ -77,7 +77,7 @@ def _answer(
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     role = state.role
     if error != ErrorCode.NONE or type(role) is not Leader:
-        _refuse(state, event, error)
+        _refuse_fetch(state, event, error)
         return
     offset, log = partition.fetch_offset, state.log
     position = log.check_position(offset, partition.last_fetched_epoch)
@@ -96,7 +96,7 @@ def _answer(
     if replica.id >= 0 and counts:
         if event.client_software:
             state.record_claimed_software(replica, event.client_software != SOFTWARE_NAME)
-        _count(state, role, replica, log.batch_base(offset))
+        _record_progress(state, role, replica, log.batch_base(offset))
     _reply_with_records(state, event, partition, may_wait)
 
 
@@ -121,7 +121,7 @@ def _reply_with_records(
     state.emit(SendReply(event.token, response, LogSlice(offset, limit, end)))
 
 
-def _count(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
+def _record_progress(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
     """Record a replica's progress: all below a voter's fetch offset is durable there (D2)."""
     progress = leader.progress
     if progress.record_fetch(replica, position, state.now):
@@ -138,7 +138,7 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
     state.announced = max(state.announced, mark)
     state.emit(HighWatermarkAdvanced(mark))
     settle_change(state, leader)
-    _wake(state, state.parked.wake_all())
+    _answer_parked(state, state.parked.wake_all())
 
 
 def wake_after_append(state: RaftState) -> None:
@@ -149,10 +149,10 @@ def wake_after_append(state: RaftState) -> None:
     """
     if state.is_voter and len(state.voters) == 1:
         return
-    _wake(state, state.parked.wake_at_or_below(state.log.end_offset))
+    _answer_parked(state, state.parked.wake_at_or_below(state.log.end_offset))
 
 
-def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
+def _answer_parked(state: RaftState, woken: list[ParkedFetch]) -> None:
     """Answer the voters, and the others too if they are few; else they are due a few at a time.
 
     A peer with thousands of parked requests must not delay commits by their answers: a step that
@@ -165,7 +165,7 @@ def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
         is_first = state.voters.get(replica_id) is not None and replica_id not in voters
         voters.add(replica_id)
         if is_first or not is_crowd:
-            _answer(state, parked.event)
+            _fetch_answer(state, parked.event)
         else:
             later.append(parked)
     state.parked.defer(later)
@@ -178,16 +178,16 @@ def answer_expired(state: RaftState) -> None:
     in Kafka, waiting is not a sign of life: it does not count as another fetch.
     """
     for parked in state.parked.expired(state.now):
-        _answer(state, parked.event, counts=False)
+        _fetch_answer(state, parked.event, counts=False)
 
 
 def fail_parked(state: RaftState, error: ErrorCode) -> None:
     """Fail all parked requests: this node does not lead, or no longer does."""
     for parked in state.parked.take_all():
-        _refuse(state, parked.event, error)
+        _refuse_fetch(state, parked.event, error)
 
 
-def _refuse(state: RaftState, event: RequestReceived, error: ErrorCode) -> None:
+def _refuse_fetch(state: RaftState, event: RequestReceived, error: ErrorCode) -> None:
     state.emit(SendReply(event.token, _without_records(state, event, error, -1)))
 
 

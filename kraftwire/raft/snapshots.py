@@ -120,12 +120,12 @@ def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> N
     if error == ErrorCode.NONE and leader is not None:
         leader.progress.record_activity(key, state.now)
         limit = min(max(request.max_bytes, 0), SNAPSHOT_CHUNK_BYTES_MAX)
-        part = SnapshotSlice(_id(requested), requested.position, limit)
+        part = SnapshotSlice(_snapshot_id(requested), requested.position, limit)
     response = _response(state, event, topic.name, requested, error)
     state.emit(SendReply(event.token, response, part))
 
 
-def _id(requested: PartitionSnapshot) -> OffsetAndEpoch:
+def _snapshot_id(requested: PartitionSnapshot) -> OffsetAndEpoch:
     return OffsetAndEpoch(requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
 
 
@@ -139,7 +139,7 @@ def _check_request(
         return error
     if replica.id == state.config.key.id:
         return ErrorCode.INVALID_REQUEST
-    size = state.log.snapshot_size(_id(requested))
+    size = state.log.snapshot_size(_snapshot_id(requested))
     if size is None:
         return ErrorCode.SNAPSHOT_NOT_FOUND
     return ErrorCode.NONE if 0 <= requested.position < size else ErrorCode.POSITION_OUT_OF_RANGE
@@ -162,7 +162,7 @@ def _response(
         current_leader=answer.LeaderIdAndEpoch(
             leader_id=role.leader_id, leader_epoch=role.epoch
         ),
-        size=state.log.snapshot_size(_id(requested)) or 0,
+        size=state.log.snapshot_size(_snapshot_id(requested)) or 0,
         position=requested.position,
         unaligned_records=b"",
     )

@@ -23,7 +23,7 @@ _Refused = tuple[ErrorCode, str]
 def handle_upgrade(state: RaftState, event: UpgradeRequested) -> None:
     """Append the records of the upgrade, or refuse with a reason."""
     leader = state.leader
-    error, text = _check(state, leader, event)
+    error, text = _check_upgrade(state, leader, event)
     offset = -1
     is_change = event.version != state.history.kraft_version
     if error == ErrorCode.NONE and leader is not None and is_change and not event.validate_only:
@@ -39,7 +39,7 @@ def handle_upgrade(state: RaftState, event: UpgradeRequested) -> None:
     state.emit(UpgradeDecided(event.token, error, text, offset))
 
 
-def _check(state: RaftState, leader: Leader | None, event: UpgradeRequested) -> _Refused:
+def _check_upgrade(state: RaftState, leader: Leader | None, event: UpgradeRequested) -> _Refused:
     """The checks in Kafka's order (R-UPG-1)."""
     role, current = state.role, state.history.kraft_version
     if leader is None or event.epoch != role.epoch:

@@ -28,7 +28,7 @@ from kraftwire.raft.changes import append_voters, change_refusal, endpoints_name
 from kraftwire.raft.config import KRAFT_VERSION_MAX
 from kraftwire.raft.effects import Destination, SendReply
 from kraftwire.raft.events import RequestReceived
-from kraftwire.raft.responses import Outcome, settle
+from kraftwire.raft.responses import ResponseOutcome, settle
 from kraftwire.raft.roles import ChangeKind, Follower, Leader, PendingChange
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voters import ReplicaKey, Voter
@@ -126,7 +126,7 @@ def handle_update_response(
     answer = (response.error_code, leader.leader_id, leader.leader_epoch)
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         answer = (ErrorCode.NONE, leader.leader_id, leader.leader_epoch)
-    if settle(state, sent, answer, endpoints) is Outcome.OWN and type(role) is Follower:
+    if settle(state, sent, answer, endpoints) is ResponseOutcome.OWN and type(role) is Follower:
         role.has_updated = True
         if role.snapshot_since_ms < 0:  # otherwise its parts decide
             role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
@@ -162,7 +162,7 @@ def handle_update_voter(state: RaftState, event: RequestReceived) -> None:
     error = _check_update(state, request)
     leader, role = state.leader, state.role
     if error == ErrorCode.NONE and leader is not None:
-        _take_update(state, leader, _voter(request))
+        _apply_update(state, leader, _voter(request))
     response = UpdateRaftVoterResponse(error_code=error)
     if error != ErrorCode.INCONSISTENT_CLUSTER_ID:
         address = answers.leader_address(state, event.listener)
@@ -224,7 +224,7 @@ def _check_rate(state: RaftState, voter: Voter, entry: Voter) -> ErrorCode:
     return ErrorCode.REQUEST_TIMED_OUT if is_early else ErrorCode.NONE
 
 
-def _take_update(state: RaftState, leader: Leader, voter: Voter) -> None:
+def _apply_update(state: RaftState, leader: Leader, voter: Voter) -> None:
     leader.progress.record_activity(voter.key, state.now)
     if state.history.kraft_version == 0:
         leader.reported[voter.key.id] = voter

@@ -180,8 +180,8 @@ _BROKEN: dict[str, Any] = {
         "unattached",
         "S4",
         Edit(
-            "kraftwire.raft.elections:_decide",
-            "is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)",
+            "kraftwire.raft.elections:_decide_vote",
+            "is_up_to_date = _candidate_end(partition).is_newer_or_equal(state.log.end)",
             "is_up_to_date = True",
         ),
     ),
@@ -248,11 +248,15 @@ _BROKEN: dict[str, Any] = {
         "downloading follower",
         "a part is missing",
         Edit(
-            "kraftwire.raft.downloading:_take",
+            "kraftwire.raft.downloading:_append_chunk",
             "AppendToSnapshot(current.id, current.position, data)",
             "AppendToSnapshot(current.id, part.position, data)",
         ),
-        Edit("kraftwire.raft.downloading:_take", "part.position != current.position", "False"),
+        Edit(
+            "kraftwire.raft.downloading:_append_chunk",
+            "part.position != current.position",
+            "False",
+        ),
     ),
     "a change before the last one is committed": (
         "leader that adds a voter",
@@ -281,7 +285,7 @@ _BROKEN: dict[str, Any] = {
         "prospective",
         "S19|S4",
         Edit(
-            "kraftwire.raft.elections:_decide",
+            "kraftwire.raft.elections:_decide_vote",
             "return is_up_to_date and hears_no_leader(state)",
             "return _decide_standard(state, ReplicaKey("
             "partition.replica_id, partition.replica_directory_id), is_up_to_date)",

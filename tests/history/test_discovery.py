@@ -195,7 +195,7 @@ def test_an_observer_fetches_under_its_own_id() -> None:
     "KAFKA-13168",
     "R-FET-12, R-CQ-3",
     Edit(
-        "kraftwire.raft.serving:_answer",
+        "kraftwire.raft.serving:_fetch_answer",
         "replica.id == state.config.key.id",
         "replica.id < -1",
     ),

@@ -91,7 +91,7 @@ def test_a_node_that_led_its_own_epochs_catches_up() -> None:
     "KAFKA-15510",
     "R-FET-1",
     Edit(
-        "kraftwire.raft.following:_take",
+        "kraftwire.raft.following:_apply_fetched",
         "_follow_high_watermark(state, data.high_watermark)",
         "_follow_high_watermark(state, data.high_watermark)\n"
         "state.log.last_epoch = state.log.last_epoch if data.records else 0",

@@ -130,7 +130,7 @@ def test_the_first_successor_wins_at_once_among_five_voters() -> None:
     "KafkaRaftClientTest",
     "R-SHUT-1, R-VOTE-6",
     Edit(
-        "kraftwire.raft.elections:_decide",
+        "kraftwire.raft.elections:_decide_vote",
         "if partition.replica_id == state.config.key.id:",
         "if partition.replica_id == state.config.key.id or state.is_shutting_down:",
     ),

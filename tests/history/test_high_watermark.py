@@ -68,9 +68,10 @@ def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> Non
     "KAFKA-13141",
     "R-FET-12, S9",
     Edit(
-        "kraftwire.raft.serving:_answer",
+        "kraftwire.raft.serving:_fetch_answer",
         "if position.kind is not PositionKind.VALID:",
-        "_count(state, role, replica, offset)\nif position.kind is not PositionKind.VALID:",
+        "_record_progress(state, role, replica, offset)\n"
+        "if position.kind is not PositionKind.VALID:",
     ),
     red="counted a log that differs",
 )
@@ -90,7 +91,7 @@ def test_a_follower_whose_log_differs_does_not_count() -> None:
     "KAFKA-14704",
     "R-FET-17, R-FET-20, S7",
     Edit(
-        "kraftwire.raft.following:_take",
+        "kraftwire.raft.following:_apply_fetched",
         "diverging, snapshot = data.diverging_epoch, data.snapshot_id",
         "diverging, snapshot = data.diverging_epoch, data.snapshot_id\n"
         "_follow_high_watermark(state, data.high_watermark)",

@@ -167,8 +167,8 @@ def test_a_leader_that_resigns_answers_the_fetches_that_wait() -> None:
     ),
     Edit(
         "kraftwire.raft.serving:advance_high_watermark",
-        "_wake(state, state.parked.wake_all())",
-        "_wake(state, [])",
+        "_answer_parked(state, state.parked.wake_all())",
+        "_answer_parked(state, [])",
     ),
     red="never knew all that was committed",
 )

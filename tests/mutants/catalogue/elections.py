@@ -14,34 +14,34 @@ MUTANTS = (
         "a vote ignores the offset of the log",
         "R-VOTE-5, S4",
         Edit(
-            f"{_VOTES}:_decide",
-            "_offered(partition).is_newer_or_equal(state.log.end)",
-            "_offered(partition).epoch >= state.log.end.epoch",
+            f"{_VOTES}:_decide_vote",
+            "_candidate_end(partition).is_newer_or_equal(state.log.end)",
+            "_candidate_end(partition).epoch >= state.log.end.epoch",
         ),
     ),
     Mutant(
         "a vote ignores the epoch of the log",
         "R-VOTE-5, S4",
         Edit(
-            f"{_VOTES}:_decide",
-            "_offered(partition).is_newer_or_equal(state.log.end)",
-            "_offered(partition).offset >= state.log.end.offset",
+            f"{_VOTES}:_decide_vote",
+            "_candidate_end(partition).is_newer_or_equal(state.log.end)",
+            "_candidate_end(partition).offset >= state.log.end.offset",
         ),
     ),
     Mutant(
         "a vote compares the offset before the epoch",
         "R-VOTE-5, S4",
         Edit(
-            f"{_VOTES}:_decide",
-            "_offered(partition).is_newer_or_equal(state.log.end)",
-            "tuple(_offered(partition)) >= tuple(state.log.end)",
+            f"{_VOTES}:_decide_vote",
+            "_candidate_end(partition).is_newer_or_equal(state.log.end)",
+            "tuple(_candidate_end(partition)) >= tuple(state.log.end)",
         ),
     ),
     Mutant(
         "a vote is granted for an epoch that is over",
         "R-VOTE-4, S3",
         Edit(
-            f"{_VOTES}:_answer",
+            f"{_VOTES}:_vote_answer",
             "if partition.replica_epoch < state.role.epoch:",
             "if partition.replica_epoch < state.role.epoch - 1:",
         ),
@@ -70,7 +70,7 @@ MUTANTS = (
         "another directory of this node gets its vote",
         "R-VOTE-6, S3",
         Edit(
-            f"{_VOTES}:_decide",
+            f"{_VOTES}:_decide_vote",
             "if partition.replica_id == state.config.key.id:",
             "if False:",
         ),
@@ -99,7 +99,7 @@ MUTANTS = (
         "a pre-vote is granted to an older log",
         "R-VOTE-6, S4",
         Edit(
-            f"{_VOTES}:_decide",
+            f"{_VOTES}:_decide_vote",
             "return is_up_to_date and hears_no_leader(state)",
             "return hears_no_leader(state)",
         ),

@@ -80,9 +80,10 @@ MUTANTS = (
         "a diverging fetch counts as progress",
         "R-FET-12, S9",
         Edit(
-            "kraftwire.raft.serving:_answer",
+            "kraftwire.raft.serving:_fetch_answer",
             "if position.kind is not PositionKind.VALID:",
-            "if position.kind is not PositionKind.VALID:\n    _count(state, role, replica, offset)",
+            "if position.kind is not PositionKind.VALID:\n"
+            "    _record_progress(state, role, replica, offset)",
         ),
     ),
     Mutant(
@@ -139,8 +140,8 @@ MUTANTS = (
         "R-CQ-2, L7",
         Edit(
             "kraftwire.raft.serving:answer_expired",
-            "_answer(state, parked.event, counts=False)",
-            "_answer(state, parked.event)",
+            "_fetch_answer(state, parked.event, counts=False)",
+            "_fetch_answer(state, parked.event)",
         ),
         "tests/unit/raft/test_parked.py",
     ),

@@ -229,7 +229,7 @@ MUTANTS = (
         "a fetch in the leader's own name counts",
         "R-CQ-3",
         Edit(
-            f"{_SERVES}:_answer",
+            f"{_SERVES}:_fetch_answer",
             "if error == ErrorCode.NONE and replica.id == state.config.key.id:",
             "if replica.id == -2:",
         ),
@@ -239,9 +239,9 @@ MUTANTS = (
         "a fetch inside a batch acknowledges a part of it",
         "R-FET-11, S9",
         Edit(
-            f"{_SERVES}:_answer",
-            "_count(state, role, replica, log.batch_base(offset))",
-            "_count(state, role, replica, offset)",
+            f"{_SERVES}:_fetch_answer",
+            "_record_progress(state, role, replica, log.batch_base(offset))",
+            "_record_progress(state, role, replica, offset)",
         ),
         "tests/unit/raft/test_fetches_served.py",
     ),

@@ -146,7 +146,7 @@ MUTANTS = (
         "parts of a snapshot are accepted from any position",
         "R-FSN-4",
         Edit(
-            f"{_FETCHED}:_take",
+            f"{_FETCHED}:_append_chunk",
             "if named != current.id or part.position != current.position or not is_known:",
             "if named != current.id or not is_known:",
         ),
@@ -156,7 +156,7 @@ MUTANTS = (
         "parts of another snapshot are accepted",
         "R-FSN-4",
         Edit(
-            f"{_FETCHED}:_take",
+            f"{_FETCHED}:_append_chunk",
             "if named != current.id or part.position != current.position or not is_known:",
             "if part.position != current.position or not is_known:",
         ),

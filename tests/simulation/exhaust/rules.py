@@ -148,8 +148,8 @@ RULES = (
         "votes are given to older logs",
         (
             Edit(
-                "kraftwire.raft.elections:_decide",
-                "is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)",
+                "kraftwire.raft.elections:_decide_vote",
+                "is_up_to_date = _candidate_end(partition).is_newer_or_equal(state.log.end)",
                 "is_up_to_date = True",
             ),
         ),
