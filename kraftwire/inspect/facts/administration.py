@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.inspect.facts.phrases import counted, named, partitions_text, some, topics_text
+from kraftwire.inspect.facts.phrases import (
+    counted,
+    each_partition,
+    ids_text,
+    named,
+    partitions_text,
+    some,
+    topics_text,
+)
 from kraftwire.protocol.config_resources import RESOURCE_NAMES
 from kraftwire.security.acls import Operation, ResourceType
 
@@ -201,9 +209,9 @@ def sasl_token(body: Any, _names: TopicNames) -> str:
 _NONE = "no partitions"
 
 
-def delete_records_request(body: Any, _names: TopicNames) -> str:
+def delete_records_request(body: Any, names: TopicNames) -> str:
     """List partitions, and the offsets before which records are deleted."""
-    return _each(body.topics, _before)
+    return each_partition(body.topics, names, _before) or _NONE
 
 
 def _before(partition: Any) -> str:
@@ -211,22 +219,22 @@ def _before(partition: Any) -> str:
     return f"before {offset}" if offset >= 0 else "before the high watermark"
 
 
-def delete_records_response(body: Any, _names: TopicNames) -> str:
+def delete_records_response(body: Any, names: TopicNames) -> str:
     """List partitions with their low watermarks."""
-    return _each(body.topics, _low_watermark)
+    return each_partition(body.topics, names, _low_watermark) or _NONE
 
 
 def _low_watermark(partition: Any) -> str:
     return "" if partition.error_code else f"low watermark {partition.low_watermark}"
 
 
-def alter_reassignments_request(body: Any, _names: TopicNames) -> str:
+def alter_reassignments_request(body: Any, names: TopicNames) -> str:
     """List partitions with their new replicas."""
-    return _each(body.topics, _new_replicas)
+    return each_partition(body.topics, names, _new_replicas) or _NONE
 
 
 def _new_replicas(partition: Any) -> str:
-    return "cancel" if partition.replicas is None else f"to replicas {_ids(partition.replicas)}"
+    return "cancel" if partition.replicas is None else f"to replicas {ids_text(partition.replicas)}"
 
 
 def alter_reassignments_response(body: Any, names: TopicNames) -> str:
@@ -241,16 +249,16 @@ def list_reassignments_request(body: Any, names: TopicNames) -> str:
     return partitions_text(body.topics, names, "partition_indexes") or _NONE
 
 
-def list_reassignments_response(body: Any, _names: TopicNames) -> str:
+def list_reassignments_response(body: Any, names: TopicNames) -> str:
     """List partitions with their replicas, those that are added and those that are removed."""
-    return _each(body.topics, _ongoing)
+    return each_partition(body.topics, names, _ongoing) or _NONE
 
 
 def _ongoing(partition: Any) -> str:
-    text = f"replicas {_ids(partition.replicas)}"
-    text += f" adding {_ids(partition.adding_replicas)}" if partition.adding_replicas else ""
+    text = f"replicas {ids_text(partition.replicas)}"
+    text += f" adding {ids_text(partition.adding_replicas)}" if partition.adding_replicas else ""
     return text + (
-        f" removing {_ids(partition.removing_replicas)}" if partition.removing_replicas else ""
+        f" removing {ids_text(partition.removing_replicas)}" if partition.removing_replicas else ""
     )
 
 
@@ -273,17 +281,3 @@ def alter_replica_log_dirs_response(body: Any, _names: TopicNames) -> str:
         for each in topic.partitions
     ]
     return some(texts) or _NONE
-
-
-def _each(topics: Iterable[Any], words: Callable[[Any], str]) -> str:
-    """List the partitions of topics, each with some words about it."""
-    texts = [
-        f"{topic.name}-{each.partition_index} {words(each)}".rstrip()
-        for topic in topics
-        for each in topic.partitions
-    ]
-    return some(texts) or _NONE
-
-
-def _ids(replicas: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, replicas))}]"

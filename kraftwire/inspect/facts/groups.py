@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
@@ -10,6 +10,7 @@ from kraftwire.inspect.facts.phrases import (
     MORE_THAN,
     bytes_text,
     counted,
+    each_partition,
     named,
     partitions_text,
     place_text,
@@ -127,18 +128,13 @@ def _commits(body: Any, names: TopicNames) -> str:
     return _offsets(body.topics, names) or "no partitions"
 
 
-def _offsets(topics: Iterable[Any], names: TopicNames) -> str:
+def _offsets(topics: Sequence[Any], names: TopicNames) -> str:
     """List partitions with their committed offsets."""
-    return some(
-        [
-            f"{place_text(topic, each, names)} {_offset(each.committed_offset)}"
-            for topic in topics
-            for each in topic.partitions
-        ]
-    )
+    return each_partition(topics, names, _offset)
 
 
-def _offset(committed: int) -> str:
+def _offset(partition: Any) -> str:
+    committed = partition.committed_offset
     return f"@{committed}" if committed >= 0 else "no offset"
 
 
@@ -282,29 +278,20 @@ def _acknowledged(topics: Iterable[Any], names: TopicNames) -> Iterator[str]:
 
 def share_state_request(body: Any, names: TopicNames) -> str:
     """Give group and partitions; for partitions with a state, its start and its batches."""
-    return f"group {named(body.group_id)} {_states(body.topics, names) or 'no partitions'}"
+    partitions = each_partition(body.topics, names, _state) or "no partitions"
+    return f"group {named(body.group_id)} {partitions}"
 
 
 def share_state_response(body: Any, names: TopicNames) -> str:
     """Give the state of each partition."""
-    return _states(body.results, names) or "no partitions"
-
-
-def _states(topics: Iterable[Any], names: TopicNames) -> str:
-    return some(
-        [
-            f"{place_text(topic, partition, names)}{_state(partition)}"
-            for topic in topics
-            for partition in topic.partitions
-        ]
-    )
+    return each_partition(body.results, names, _state) or "no partitions"
 
 
 def _state(partition: Any) -> str:
     start: int | None = getattr(partition, "start_offset", None)
     if start is None or getattr(partition, "error_code", False):
         return ""
-    text = f" @{start}" if start >= 0 else " no start"
+    text = f"@{start}" if start >= 0 else "no start"
     batches: Any = getattr(partition, "state_batches", ())
     if batches:
         count = counted(batches, "batches")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -87,6 +87,24 @@ def partitions_text(topics: Sequence[Any], names: TopicNames, field: str) -> str
     if one.__class__ is not int:
         one = _index(one)
     return f"{name}-{one}" if count == 1 else f"{name}-{one} +{count - 1}"
+
+
+def each_partition(
+    topics: Sequence[Any], names: TopicNames, words: Callable[[Any], str]
+) -> str:
+    """List the first few partitions, each with some words about it; empty if there are none."""
+    return some(
+        [
+            f"{place_text(topic, partition, names)} {words(partition)}".rstrip()
+            for topic in topics
+            for partition in topic.partitions
+        ]
+    )
+
+
+def ids_text(ids: Sequence[int]) -> str:
+    """Return ids of nodes in brackets."""
+    return f"[{', '.join(map(str, ids))}]"
 
 
 def _index(partition: Any) -> int:

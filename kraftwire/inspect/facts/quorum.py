@@ -9,6 +9,8 @@ from kraftwire import messages
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts.phrases import (
     bytes_text,
+    each_partition,
+    ids_text,
     partitions_text,
     place_text,
     some,
@@ -146,30 +148,26 @@ def _at(listeners: list[Any]) -> str:
 
 def alter_partition_request(body: Any, names: TopicNames) -> str:
     """Give the broker, and partitions with the in-sync replicas that it asks for."""
-    texts = []
-    for topic in body.topics:
-        for each in topic.partitions:
-            isr = each.new_isr or [one.broker_id for one in each.new_isr_with_epochs]
-            epoch = f"epoch {each.leader_epoch}/{each.partition_epoch}"
-            texts.append(f"{place_text(topic, each, names)} ISR {_isr(isr)} {epoch}")
-    return f"broker {body.broker_id} {some(texts) or 'no partitions'}"
+    partitions = each_partition(body.topics, names, _wanted_isr)
+    return f"broker {body.broker_id} {partitions or 'no partitions'}"
+
+
+def _wanted_isr(partition: Any) -> str:
+    isr = partition.new_isr or [each.broker_id for each in partition.new_isr_with_epochs]
+    return f"ISR {ids_text(isr)} epoch {partition.leader_epoch}/{partition.partition_epoch}"
 
 
 def alter_partition_response(body: Any, names: TopicNames) -> str:
     """List partitions with leader and in-sync replicas; leaves out partitions with an error."""
     return some(
         [
-            f"{place_text(topic, each, names)} leader {each.leader_id} ISR {_isr(each.isr)} "
+            f"{place_text(topic, each, names)} leader {each.leader_id} ISR {ids_text(each.isr)} "
             f"epoch {each.leader_epoch}/{each.partition_epoch}"
             for topic in body.topics
             for each in topic.partitions
             if not each.error_code
         ]
     )
-
-
-def _isr(replicas: list[int]) -> str:
-    return f"[{', '.join(map(str, replicas))}]"
 
 
 def assign_replicas_request(body: Any, names: TopicNames) -> str:
