@@ -68,7 +68,7 @@ def frame_spans(decoded: Frame, topics: TopicNames) -> Iterator[Span]:
     if decoded.is_token:
         found: Iterable[Span] = [Span("token", 0, len(frame.data), "")]
     else:
-        found = _Payload(decoded, topics).spans()
+        found = _FrameSpans(decoded, topics).spans()
     hidden = hidden_ranges(decoded)
     if not hidden:
         return chain((size,), found)
@@ -91,71 +91,59 @@ def span_text(span: Span, topics: TopicNames) -> str:
     return raw_value_text(name, "", span.value, topics)
 
 
-class _Payload:
-    """Divides one payload into spans."""
+class _FrameSpans:
+    """Divides a frame into spans."""
 
-    def __init__(self, decoded: Frame, topics: TopicNames) -> None:
-        self._decoded = decoded
+    def __init__(self, frame: Frame, topics: TopicNames) -> None:
+        self._frame = frame
         self._topics = topics
-        self._payload = decoded.payload
-        self._data = decoded.payload.data
+        self._data = frame.payload.data
 
     @lazy
     def _families(self) -> dict[str, str | None]:
-        return {each.where.path: _family(each.topic) for each in self._decoded.batches}
-
-    def _header(self) -> Iterator[Span]:
-        payload = self._payload
-        version = payload.header_version
-        yield from _header_spans(self._data, payload.is_request, version, self._topics)
-
-    def _rest(self, position: int) -> Iterator[Span]:
-        if position < len(self._data):
-            yield Span("not decoded", position, len(self._data), "")
+        return {each.where.path: _family(each.topic) for each in self._frame.batches}
 
     def spans(self) -> Iterator[Span]:
-        """Yield the spans of the payload, up to the first field that was not read."""
+        """Yield the spans of the frame, up to the first field that was not read."""
         position = 0
         for span in self._known():
             yield span
             position = span.end
-        yield from self._rest(position)
+        if position < len(self._data):
+            yield Span("not decoded", position, len(self._data), "")
 
     def _known(self) -> Iterator[Span]:
-        payload = self._payload
+        payload = self._frame.payload
         if payload.header is None:
             return
-        yield from self._header()
+        version = payload.header_version
+        yield from _header_spans(self._data, payload.is_request, version, self._topics)
         if payload.body_class is None:
             return
         part = self._part()
-        for field in part.root.children:
-            for span in self._leaves(field):
+        leaves = chain.from_iterable(map(_leaves, part.root.children))
+        for start, end, node in leaves:
+            for span in self._of_leaf(start, end, node):
                 if span.end > part.end:
                     return
                 yield span
 
     def _part(self) -> Part:
         """Return the annotations of the body: all of them, if the body is small enough to show."""
-        payload, part = self._payload, self._decoded.part
+        payload, part = self._frame.payload, self._frame.part
         if payload.body is None or part.is_read(part.root):
             return part
         facts, version = type(payload.body).facts(), payload.body_version
         root, end = annotate(facts, self._data, version, payload.header_end)
         return Part(root, end)
 
-    def _leaves(self, node: Annotation) -> Iterator[Span]:
-        """Yield the innermost fields of a node; the only child of a text is its length."""
-        position = node.start
-        for child in node.children:
-            yield from self._leaves(child)
-            position = child.end
-        if position >= node.end:
-            return  # also if a field was not read to its end: its end is 0
+    def _of_leaf(self, start: int, end: int, node: Annotation) -> Iterator[Span]:
+        path = _path(node)
         if node.type == "records":
-            yield from self._batches(_path(node), position, node.end)
+            family = self._families.get(path)
+            yield from _batch_spans(self._data, path, (start, end), family, self._topics)
         else:
-            yield Span(_path(node), position, node.end, self._value(node))
+            yield Span(path, start, end, self._value(node))
 
     def _value(self, node: Annotation) -> str:
         if node.name == "length" and node.type == _UVARINT:
@@ -163,10 +151,16 @@ class _Payload:
         name = "" if node.name in _MARKERS else node.name
         return raw_value_text(name, node.type, node.value, self._topics)
 
-    def _batches(self, path: str, start: int, end: int) -> Iterator[Span]:
-        """Yield the spans of the batches in a field of type records."""
-        family = self._families.get(path)
-        yield from _batch_spans(self._data, path, (start, end), family, self._topics)
+
+def _leaves(node: Annotation) -> Iterator[tuple[int, int, Annotation]]:
+    """Yield the innermost fields of a node and where they are; the only child of a text is its
+    length, and the rest is its own."""
+    position = node.start
+    for child in node.children:
+        yield from _leaves(child)
+        position = child.end
+    if position < node.end:  # the end of a field that was not read is 0
+        yield position, node.end, node
 
 
 def _header_spans(
@@ -352,31 +346,16 @@ def _message(message: Message, version: int, data: bytes, start: int) -> Iterato
         root, _ = annotate(message.facts(), data, version, start, most=ANNOTATIONS_MAX)
     except PartialError as error:
         root, position = error.partial, start
-        for leaf in _leaves(root):
+        for leaf in _spans_of(root):
             yield leaf
             position = leaf.end
         yield Span("rest", position, len(data), error.problem)
         return
-    yield from _leaves(root)
+    yield from _spans_of(root)
 
 
-def _leaves(node: Annotation) -> Iterator[Span]:
-    """The innermost fields; a text's children are its length only, so the rest is its own."""
-    position = node.start
-    for child in node.children:
-        yield from _leaves(child)
-        position = child.end
-    if position < node.end:
-        yield Span(_line_path(node), position, node.end, node.value)
-
-
-def _line_path(node: Annotation) -> str:
-    """The field's path; what is no field (a length, a tag) has its own name after it."""
-    path = json_path(node.path)
-    if node.name.startswith("[") or path.rpartition(".")[2].partition("[")[0] == node.name:
-        return path
-    name = "taggedFields" if node.name == "tagged fields" else node.name
-    return f"{path}.{name}" if path else name
+def _spans_of(root: Annotation) -> Iterator[Span]:
+    return (Span(_path(node), start, end, node.value) for start, end, node in _leaves(root))
 
 
 class BytesWriter(ExchangeWriter):
