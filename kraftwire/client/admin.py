@@ -13,7 +13,7 @@ from typing import Self
 from kraftwire import __version__
 from kraftwire.client.addresses import parse_addresses
 from kraftwire.client.attempts import Attempts, RetrySettings
-from kraftwire.client.cluster import ENDPOINT_BROKER, ClusterSettings, cluster_info
+from kraftwire.client.cluster import ClusterSettings, cluster_info
 from kraftwire.client.requests import (
     add_request,
     check_controllers_changed,
@@ -39,7 +39,7 @@ from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
-from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.endpoint import ENDPOINT_BROKER, Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.wire.message import Message

@@ -20,7 +20,7 @@ from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
-from kraftwire.protocol.endpoint import Address, address_text
+from kraftwire.protocol.endpoint import ENDPOINT_CONTROLLER, Address, address_text
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.protocol.session import Aim
 from kraftwire.transport.client_connection import ClientConnection, UnknownHostError
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # Once one address has shown that the settings are wrong, how long the others are tried.
 _OTHERS_S = 1.5
 
-ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
 # What is known of the cluster is wrong: the client is to begin anew.
 _REBOOTSTRAP = ErrorCode.REBOOTSTRAP_REQUIRED

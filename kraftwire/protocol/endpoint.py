@@ -11,6 +11,9 @@ from dataclasses import dataclass
 # Host, without brackets, and port.
 Address = tuple[str, int]
 
+# What DescribeCluster describes. Source: Kafka's `EndpointType`.
+ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
+
 _PORT_MAX = 0xFFFF
 _ADDRESS = r"(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]@\s]*)):([0-9]{1,5})"
 

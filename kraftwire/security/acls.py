@@ -57,6 +57,9 @@ class Operation:
              "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT")  # fmt: skip
 
 
+# In place of a set of bits, where a request does not ask for it.
+OPERATIONS_UNKNOWN = -(1 << 31)
+
 LITERAL = 3
 PREFIXED = 4
 DENY = 2

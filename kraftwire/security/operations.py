@@ -18,15 +18,12 @@ from kraftwire import messages
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.config_resources import GROUP_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
+from kraftwire.protocol.endpoint import ENDPOINT_CONTROLLER
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
-from kraftwire.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kraftwire.security.acls import CLUSTER_NAME, OPERATIONS_UNKNOWN, Operation, ResourceType
 from kraftwire.wire.message import Message
-
-# DescribeCluster's type of endpoints that are controllers.
-_CONTROLLERS = 2
-_OPERATIONS_UNKNOWN = -(1 << 31)
 
 _CODES = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -230,8 +227,8 @@ def rule_of(message: Message, *, is_controller_only: bool) -> AccessRule:
         is_replica = is_controller_only or fetching_replica(message) >= 0
         return _FETCHING_REPLICA if is_replica else _CONSUMER
     if name == "DescribeCluster":
-        endpoint_type = getattr(message, "endpoint_type", _CONTROLLERS)
-        is_for_controllers = is_controller_only or endpoint_type == _CONTROLLERS
+        endpoint_type = getattr(message, "endpoint_type", ENDPOINT_CONTROLLER)
+        is_for_controllers = is_controller_only or endpoint_type == ENDPOINT_CONTROLLER
         return _CONTROLLERS_DESCRIBED if is_for_controllers else _FREE
     return RULES.get(name, _UNLISTED)
 
@@ -336,7 +333,7 @@ def conceal_response(
             if access is not None and not allows(access):
                 continue
             seen.append(topic)
-            if topic.topic_authorized_operations != _OPERATIONS_UNKNOWN:
+            if topic.topic_authorized_operations != OPERATIONS_UNKNOWN:
                 bits = operations_of(ResourceType.TOPIC, topic.name or "")
                 topic.topic_authorized_operations = bits
         response.topics = seen
@@ -353,6 +350,6 @@ def conceal_response(
             topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             topic.num_partitions = topic.replication_factor = -1
             topic.configs = []
-    operations = getattr(response, "cluster_authorized_operations", _OPERATIONS_UNKNOWN)
-    if operations != _OPERATIONS_UNKNOWN:
+    operations = getattr(response, "cluster_authorized_operations", OPERATIONS_UNKNOWN)
+    if operations != OPERATIONS_UNKNOWN:
         response.cluster_authorized_operations = operations_of(*CLUSTER)

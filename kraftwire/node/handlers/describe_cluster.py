@@ -17,12 +17,11 @@ from kraftwire.messages.describe_cluster_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body, broker_as_controller, cluster_operations
+from kraftwire.protocol.endpoint import ENDPOINT_BROKER, ENDPOINT_CONTROLLER
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.settings import PLAINTEXT
 
-BROKERS = 1
-CONTROLLERS = 2
-_NAMES = {BROKERS: "brokers", CONTROLLERS: "controllers"}
+_NAMES = {ENDPOINT_BROKER: "brokers", ENDPOINT_CONTROLLER: "controllers"}
 
 # The level 3.7-IV0, from which controllers are registered.
 _WITH_CONTROLLERS = 15
@@ -34,8 +33,8 @@ async def handle(request: Request, context: Context) -> DescribeClusterResponse:
     message = body(request, DescribeClusterRequest)
     wanted = message.endpoint_type
     served = {
-        BROKERS: request.from_client_listener,
-        CONTROLLERS: request.from_controller_listener,
+        ENDPOINT_BROKER: request.from_client_listener,
+        ENDPOINT_CONTROLLER: request.from_controller_listener,
     }
     if wanted not in served:
         code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
@@ -44,13 +43,14 @@ async def handle(request: Request, context: Context) -> DescribeClusterResponse:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         if request.version == 0:
             code = ErrorCode.INVALID_REQUEST
-        here = _NAMES[CONTROLLERS if wanted == BROKERS else BROKERS]
+        here = _NAMES[ENDPOINT_CONTROLLER if wanted == ENDPOINT_BROKER else ENDPOINT_BROKER]
         return _failed(code, f"this listener describes {here} only, not {_NAMES[wanted]}")
     level = context.image.metadata_version
-    if wanted == CONTROLLERS and level is not None and level < _WITH_CONTROLLERS:
+    if wanted == ENDPOINT_CONTROLLER and level is not None and level < _WITH_CONTROLLERS:
         code = ErrorCode.UNSUPPORTED_VERSION
         return _failed(code, f"no controllers are registered at metadata.version {level}")
-    nodes = _brokers(request, context) if wanted == BROKERS else _controllers(request, context)
+    describe = _brokers if wanted == ENDPOINT_BROKER else _controllers
+    nodes = describe(request, context)
     response = DescribeClusterResponse(
         cluster_id=context.raft.cluster_id or "",
         controller_id=broker_as_controller(request, context),
@@ -59,8 +59,8 @@ async def handle(request: Request, context: Context) -> DescribeClusterResponse:
             message.include_cluster_authorized_operations
         ),
     )
-    if wanted == CONTROLLERS:
-        response.endpoint_type = CONTROLLERS
+    if wanted == ENDPOINT_CONTROLLER:
+        response.endpoint_type = ENDPOINT_CONTROLLER
         leader_id = context.raft.leader_id
         response.controller_id = leader_id if _lists(nodes, leader_id) else -1
     return response

@@ -16,7 +16,6 @@ from kraftwire.messages.describe_topic_partitions_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import (
-    OPERATIONS_UNKNOWN,
     body,
     leader_of_topic,
     replicas_of_topic,
@@ -24,6 +23,7 @@ from kraftwire.node.handlers.shared import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import is_topic_name
+from kraftwire.security.acls import OPERATIONS_UNKNOWN
 
 
 async def handle(request: Request, context: Context) -> DescribeTopicPartitionsResponse:

@@ -18,7 +18,6 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import (
-    OPERATIONS_UNKNOWN,
     body,
     broker_as_controller,
     cluster_operations,
@@ -28,6 +27,7 @@ from kraftwire.node.handlers.shared import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import is_topic_name
+from kraftwire.security.acls import OPERATIONS_UNKNOWN
 from kraftwire.wire.fast import ZERO_UUID
 
 # Version 0 has no null: an empty list asks for all topics.

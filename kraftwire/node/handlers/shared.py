@@ -9,12 +9,13 @@ from kraftwire.node.context import Context, Request
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
+from kraftwire.security.acls import OPERATIONS_UNKNOWN, Operation
 from kraftwire.wire.message import Message
 
-# Bits by number of the operation: 3 read, 8 describe, 9 cluster action, 10 describe configs.
-OPERATIONS_UNKNOWN = -(1 << 31)
-_TOPIC_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
-_CLUSTER_OPERATIONS = 1 << 8 | 1 << 9 | 1 << 10
+# A bit for each operation.
+_DESCRIBING = 1 << Operation.DESCRIBE | 1 << Operation.DESCRIBE_CONFIGS
+_TOPIC_OPERATIONS = 1 << Operation.READ | _DESCRIBING
+_CLUSTER_OPERATIONS = 1 << Operation.CLUSTER_ACTION | _DESCRIBING
 
 M = TypeVar("M", bound=Message)
 
