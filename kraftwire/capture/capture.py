@@ -303,7 +303,7 @@ class Capture:
             self._mark_closed(connection)
 
     def _review(self, time_ns: int) -> None:
-        """Let time pass for the connections that were not looked at for long.
+        """Review the connections that had no packet for long.
 
         Order: wherever any connection begins or ends, and for each block of the file.
         """

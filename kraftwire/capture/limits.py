@@ -33,7 +33,7 @@ DECODED_PACKED_FREE = 18 * 1024 * 1024
 
 
 def shortened(name: str) -> str:
-    """Return a name as it is kept beyond its frame: a very long one is cut, and says so."""
+    """Return a name as it is kept beyond its frame: a very long one is cut, with a mark."""
     if len(name) <= NAME_CHARACTERS_MAX:
         return name
     return f"{name[:NAME_CHARACTERS_MAX]}… ({len(name):,} characters)"

@@ -169,7 +169,7 @@ TLS_1_3 = 0x0304
 
 # Messages of a handshake are looked through up to this size.
 _HANDSHAKE_BYTES_MAX = 1024 * 1024
-# Longer names are not told: they go into lines and tables.
+# Longer names are left out: they go into lines and tables.
 _NAME_MAX = 4096
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from kraftwire.decode.text import count_text, double_text, ids_text, listed, utc_text
 from kraftwire.inspect.stories.text import write_lines
 from kraftwire.inspect.tables import Table, width_of, write_table
-from kraftwire.story.metadata.differences import Change
+from kraftwire.story.metadata.differences import EntityChange
 from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.metadata.rows import Row, acl_text, quota_entity, resource_text, rows
 from kraftwire.story.raft.metadata_log import MECHANISMS
@@ -77,7 +77,7 @@ def write_subject(state: LogState, subject: str, stream: TextIO, *, is_all: bool
             write_lines(stream, [f"{table.title}: none", ""])
 
 
-def change_line(change: Change) -> str:
+def change_line(change: EntityChange) -> str:
     """Return a line about an entity that differs."""
     sign = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
     if change.first is None or change.second is None:

@@ -158,7 +158,7 @@ class TransactionStory:
         for each in request.transactions:
             known = self._known(each.transactional_id)
             result = results.get(each.transactional_id)
-            # A broker may also ask whether a partition is in the transaction; that adds nothing.
+            # A broker may also verify that a partition is in the transaction; that adds nothing.
             if known is not None and result is not None and not each.verify_only:
                 self._learn(known, each.producer_id, each.producer_epoch)
                 self._add(known, exchange, each.topics, result.topic_results)
@@ -328,7 +328,7 @@ class TransactionStory:
         known.commit_end = current.end or 0.0
 
     def _pass_to(self, time: float) -> None:
-        """Let time pass: how transactions ended while nothing was recorded is not known."""
+        """Leave transactions open that may have ended in a time without a recording."""
         if self._latest and self._recordings.holes(self._latest, time, REST_S):
             for known in self.ids.values():
                 self._leave_open(known, self._latest)

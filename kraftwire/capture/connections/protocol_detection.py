@@ -104,7 +104,7 @@ class ProtocolDetection:
     """Collects the bytes of both directions until their protocol is clear.
 
     `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
-    follows the recogniser, None until it is decided; what was collected is let go then.
+    follows once the protocol is known, None until then; the bytes so far are passed to it.
     """
 
     __slots__ = ("_frame_queue", "is_client_known", "sides", "stage")
@@ -150,7 +150,7 @@ class ProtocolDetection:
             note(side.notes, "midstream-start", None, detail)
 
     def forget(self) -> None:
-        """Let everything go, without waiting for a garbage collector; later bytes go nowhere."""
+        """Break reference cycles and discard further bytes."""
         flows = self.sides[0].flow, self.sides[1].flow
         self.stage = Other(self._frame_queue.health.bytes, *flows)
         del self.sides
@@ -262,10 +262,10 @@ class ProtocolDetection:
 
     def report_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
         """Report that a Kafka connection ends."""
-        stage, tell = self.stage, self._frame_queue.on_ending
-        if tell is not None and stage is not None and stage.is_kafka:
+        stage, report = self.stage, self._frame_queue.on_ending
+        if report is not None and stage is not None and stage.is_kafka:
             is_by_client = stage.is_client(flow)
-            tell(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
+            report(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
 
     def _become_kafka(self, client: _Side, at: int, before: Before | None = None) -> None:
         """Read both directions again, this time as Kafka.
@@ -321,7 +321,7 @@ class ProtocolDetection:
             inner = ProtocolDetection(texts, (client.name, server.name), self._frame_queue)
             inner.set_client(texts[0])
             flows = client.flow, server.flow
-            self.stage = Tls(self.name, flows, health, keys, texts, inner)
+            self.stage = Tls(self.name, flows, health, keys=keys, texts=texts, inner=inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
         self._frame_queue.health.bytes.tls += dropped
         _replay(client)
@@ -360,7 +360,7 @@ class _Side:
         "is_whole", "name", "notes",
     )  # fmt: skip
 
-    def __init__(self, flow: Flow, name: str, recogniser: ProtocolDetection) -> None:
+    def __init__(self, flow: Flow, name: str, detection: ProtocolDetection) -> None:
         self.flow = flow
         self.name = name
         self.notes: list[CaptureFinding] = []
@@ -370,7 +370,7 @@ class _Side:
         self.is_early = False
         self.is_begun = False
         self.is_examined = False
-        self._detection = recogniser
+        self._detection = detection
 
     @property
     def search(self) -> RequestSearch:

@@ -196,7 +196,7 @@ class TlsDirection:
             self._tls.count(record.size, 0)
             self._handshakes += 1
             if self._handshakes > _WAITING_MAX:
-                self._fail("its secrets do not open what it says")
+                self._fail("the logged secrets do not match")
             return
         if found is None:
             self._lose_record(record)
@@ -282,6 +282,7 @@ class Tls:
         name: str,
         flows: tuple[Flow, Flow],
         health: Health,
+        *,
         keys: KeyLog | None = None,
         texts: tuple[Flow | None, Flow | None] = (None, None),
         inner: Detection | None = None,
@@ -331,12 +332,12 @@ class Tls:
         return flow is self.client.flow
 
     def review(self, packet_number: int) -> None:
-        """Let the text's pairing decide what it can."""
+        """Decide what packets that have passed may settle in the text."""
         if self._stage is not None:
             self._stage.review(packet_number)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Pass on what there is, and say what was not decrypted."""
+        """Pass on the rest of the text, and list the connection by whether it was decrypted."""
         for side in (self.client, self.server):
             side.close()
         self.summary.client_bytes = self.client.closed_bytes

@@ -12,7 +12,7 @@ from kraftwire.capture.packets.wrappings import (
     MAY_WRAP,
     TOO_DEEP,
     WRAPPINGS_MAX,
-    Found,
+    IpLocation,
     find_ip,
     find_ip_in_ip,
     is_known_link,
@@ -70,7 +70,7 @@ _U32 = struct.Struct(">I").unpack_from
 
 
 # Bytes, where a header begins in them, the end of those that were captured, and of all on the wire.
-_Place = tuple[bytes, int, int, int]
+_Header = tuple[bytes, int, int, int]
 _Names = tuple[str, ...]
 
 
@@ -81,7 +81,7 @@ class IpReader:
         self._health = health
         self._fragments: dict[bytes, _Fragments] = {}
 
-    def read(self, stamp: Stamp, place: _Place, names: _Names = ()) -> Segment | None:
+    def read(self, stamp: Stamp, place: _Header, names: _Names = ()) -> Segment | None:
         """Return the segment of the packet whose IP header begins at a place; None if there is
         none (yet). `names` are the wrappings around it.
         """
@@ -94,7 +94,7 @@ class IpReader:
         self._health.count_skipped()
         return None
 
-    def _ipv4(self, stamp: Stamp, place: _Place, names: _Names) -> Segment | None:
+    def _ipv4(self, stamp: Stamp, place: _Header, names: _Names) -> Segment | None:
         data, at, limit, wire_end = place
         (total,) = _U16(data, at + 2)
         # A network card that cuts segments itself hands over long packets with a length of zero.
@@ -115,7 +115,7 @@ class IpReader:
             data, start, limit, end = whole, 0, len(whole), len(whole)
         return self._inside(stamp, protocol, addresses, (data, start, limit, end), names)
 
-    def _ipv6(self, stamp: Stamp, place: _Place, names: _Names) -> Segment | None:
+    def _ipv6(self, stamp: Stamp, place: _Header, names: _Names) -> Segment | None:
         data, at, limit, wire_end = place
         (length,) = _U16(data, at + 4)
         end = at + 40 + length if length else wire_end
@@ -138,7 +138,7 @@ class IpReader:
         return self._inside(stamp, protocol, addresses, (data, at, limit, end), names)
 
     def _ipv6_fragment(
-        self, stamp: Stamp, addresses: bytes, place: _Place, names: _Names
+        self, stamp: Stamp, addresses: bytes, place: _Header, names: _Names
     ) -> Segment | None:
         data, at, limit, end = place
         (fragment,) = _U16(data, at + 2)
@@ -150,7 +150,7 @@ class IpReader:
         return self._inside(stamp, data[at], addresses, (whole, 0, len(whole), len(whole)), names)
 
     def _inside(
-        self, stamp: Stamp, protocol: int, addresses: bytes, place: _Place, names: _Names
+        self, stamp: Stamp, protocol: int, addresses: bytes, place: _Header, names: _Names
     ) -> Segment | None:
         """Return the segment in what an IP packet carries: TCP, or another packet."""
         if protocol == _TCP:
@@ -169,7 +169,7 @@ class IpReader:
         self._skip(found if found.at < 0 else TOO_DEEP)
         return None
 
-    def _skip(self, found: Found) -> None:
+    def _skip(self, found: IpLocation) -> None:
         if found.is_closed:
             self._health.count_wrapped(found.names, is_opened=False)
         else:
@@ -188,7 +188,7 @@ class IpReader:
             del self._fragments[key]
         return whole
 
-    def _tcp(self, stamp: Stamp, addresses: bytes, place: _Place) -> Segment | None:
+    def _tcp(self, stamp: Stamp, addresses: bytes, place: _Header) -> Segment | None:
         data, at, limit, end = place
         if at + _TCP_SIZE > min(limit, end):
             if at + _TCP_SIZE <= end:
@@ -215,7 +215,7 @@ class IpReader:
 _STT, _STT_PORT = "STT (TCP 7471)", struct.pack(">H", 7471)
 
 
-def _is_stt(place: _Place) -> bool:
+def _is_stt(place: _Header) -> bool:
     """Whether a segment is a whole frame of STT: the sequence number has its length, and no offset.
 
     Source: draft-davie-stt.

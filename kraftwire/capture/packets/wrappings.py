@@ -35,7 +35,7 @@ _LIST_BYTES_MAX = 1024
 _LENGTH_MAX = 1500  # a smaller number in place of Ethernet's protocol is a length
 
 
-class _Next(NamedTuple):
+class _NextHeader(NamedTuple):
     """What follows a header. `name` is that of the wrapping; empty for parts of a link."""
 
     space: str
@@ -44,10 +44,10 @@ class _Next(NamedTuple):
     name: str = ""
 
 
-_Reader = Callable[[bytes, int, int], _Next | None]
+_Reader = Callable[[bytes, int, int], _NextHeader | None]
 
 
-class Found(NamedTuple):
+class IpLocation(NamedTuple):
     """Where IP begins, -1 if it was not found, and the names of the wrappings around it.
 
     Without IP, `is_closed` says that the last one cannot be read, as it is encrypted or unknown.
@@ -59,7 +59,7 @@ class Found(NamedTuple):
 
 
 # What is found where wrappings are nested more deeply than they are opened.
-TOO_DEEP = Found(-1, (f"more than {WRAPPINGS_MAX} wrappings",), is_closed=True)
+TOO_DEEP = IpLocation(-1, (f"more than {WRAPPINGS_MAX} wrappings",), is_closed=True)
 
 
 def is_known_link(link: int) -> bool:
@@ -67,43 +67,43 @@ def is_known_link(link: int) -> bool:
     return (_LINK, link) in _READERS
 
 
-def find_ip(link: int, data: bytes, start: int, end: int) -> Found:
+def find_ip(link: int, data: bytes, start: int, end: int) -> IpLocation:
     """Find IP in a packet of a link type: `data[start:end]`."""
-    return _find(_Next(_LINK, link, start), data, end)
+    return _find(_NextHeader(_LINK, link, start), data, end)
 
 
-def find_ip_in_ip(protocol: int, data: bytes, start: int, end: int) -> Found:
+def find_ip_in_ip(protocol: int, data: bytes, start: int, end: int) -> IpLocation:
     """Find IP in what an IP packet carries, by its protocol number."""
-    return _find(_Next(_IP, protocol, start), data, end)
+    return _find(_NextHeader(_IP, protocol, start), data, end)
 
 
-def _find(place: _Next, data: bytes, end: int) -> Found:
+def _find(place: _NextHeader, data: bytes, end: int) -> IpLocation:
     names: tuple[str, ...] = ()
     for _ in range(WRAPPINGS_MAX):
         key, at = place[:2], place.at
         if key in _PLAIN_IP:
             is_ip = at < end and data[at] >> 4 in (4, 6)
-            return Found(at if is_ip else -1, names)
+            return IpLocation(at if is_ip else -1, names)
         reader = _READERS.get(key)
         found = reader(data, at, end) if reader is not None and at < end else None
         if found is None:
-            return Found(-1, names)
+            return IpLocation(-1, names)
         if found.name:
             names = (*names, found.name)
         if found.space is _CLOSED:
-            return Found(-1, names, is_closed=True)
+            return IpLocation(-1, names, is_closed=True)
         place = found
     return TOO_DEEP
 
 
 def _ip(size: int, name: str = "") -> _Reader:
     """Read a header of so many bytes before IP."""
-    return lambda _data, at, _end: _Next(_ETHER, _IPV4, at + size, name)
+    return lambda _data, at, _end: _NextHeader(_ETHER, _IPV4, at + size, name)
 
 
 def _frame(size: int, name: str) -> _Reader:
     """Read a header of so many bytes before a frame of Ethernet."""
-    return lambda _data, at, _end: _Next(_LINK, _ETHERNET, at + size, name)
+    return lambda _data, at, _end: _NextHeader(_LINK, _ETHERNET, at + size, name)
 
 
 def _protocol(size: int) -> _Reader:
@@ -113,36 +113,36 @@ def _protocol(size: int) -> _Reader:
 
 def _closed(name: str) -> _Reader:
     """Name a wrapping that is not opened."""
-    return lambda _data, at, _end: _Next(_CLOSED, 0, at, name)
+    return lambda _data, at, _end: _NextHeader(_CLOSED, 0, at, name)
 
 
-def _ether(data: bytes, at: int, end: int) -> _Next | None:
+def _ether(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Read a protocol of Ethernet, or the length that stands in its place before LLC with SNAP."""
     if at + 2 > end:
         return None
     (kind,) = _U16(data, at)
     if kind > _LENGTH_MAX:
-        return _Next(_ETHER, kind, at + 2)
+        return _NextHeader(_ETHER, kind, at + 2)
     is_snap = at + 10 <= end and data[at + 2 : at + 8] in _SNAP
-    return _Next(_ETHER, _U16(data, at + 8)[0], at + 10) if is_snap else None
+    return _NextHeader(_ETHER, _U16(data, at + 8)[0], at + 10) if is_snap else None
 
 
 _SNAP = (b"\xaa\xaa\x03\0\0\0", b"\xaa\xaa\x03\0\0\xf8")
 
 
-def _cooked_2(data: bytes, at: int, end: int) -> _Next | None:
-    return _Next(_ETHER, _U16(data, at)[0], at + 20) if at + 20 <= end else None
+def _cooked_2(data: bytes, at: int, end: int) -> _NextHeader | None:
+    return _NextHeader(_ETHER, _U16(data, at)[0], at + 20) if at + 20 <= end else None
 
 
-def _pktap(data: bytes, at: int, end: int) -> _Next | None:
+def _pktap(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Read Apple's header: its length, and the link type of what follows."""
     if at + 12 > end:
         return None
     size, _, link = struct.unpack_from("<III", data, at)
-    return _Next(_LINK, link, at + size)
+    return _NextHeader(_LINK, link, at + size)
 
 
-def _nflog(data: bytes, at: int, end: int) -> _Next | None:
+def _nflog(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Find the packet among the attributes, whose numbers are in the order of the host that wrote.
     """
     end = min(end, at + _LIST_BYTES_MAX)
@@ -151,7 +151,7 @@ def _nflog(data: bytes, at: int, end: int) -> _Next | None:
         while place + 4 <= end:
             size, kind = struct.unpack_from(f"{order}HH", data, place)
             if kind & 0x7FFF == _NFLOG_PAYLOAD:
-                return _Next(_ETHER, _IPV4, place + 4)
+                return _NextHeader(_ETHER, _IPV4, place + 4)
             if size < 4:
                 break
             place += size + -size % 4
@@ -161,11 +161,11 @@ def _nflog(data: bytes, at: int, end: int) -> _Next | None:
 _NFLOG_PAYLOAD = 9
 
 
-def _cisco_metadata(data: bytes, at: int, end: int) -> _Next | None:
+def _cisco_metadata(data: bytes, at: int, end: int) -> _NextHeader | None:
     return _ether(data, at + 2 + 4 * data[at + 1], end) if at + 2 < end else None
 
 
-def _mpls(data: bytes, at: int, end: int) -> _Next | None:
+def _mpls(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Read labels up to the bottom of the stack; what they stand for is not written anywhere."""
     end = min(end, at + _LIST_BYTES_MAX)
     while at + 4 < end:
@@ -174,50 +174,50 @@ def _mpls(data: bytes, at: int, end: int) -> _Next | None:
         if is_last:
             kind = data[at] >> 4
             if kind in (4, 6):
-                return _Next(_ETHER, _IPV4, at, "MPLS")
+                return _NextHeader(_ETHER, _IPV4, at, "MPLS")
             # A pseudowire: Ethernet, perhaps after a control word.
-            return _Next(_LINK, _ETHERNET, at if kind else at + 4, "MPLS")
+            return _NextHeader(_LINK, _ETHERNET, at if kind else at + 4, "MPLS")
     return None
 
 
-def _ppp(data: bytes, at: int, end: int, name: str = "") -> _Next | None:
+def _ppp(data: bytes, at: int, end: int, name: str = "") -> _NextHeader | None:
     if data.startswith(b"\xff\x03", at):
         at += 2
     if at + 2 > end:
         return None
     if data[at] & 1:  # compressed to one byte
-        return _Next(_PPP, data[at], at + 1, name)
-    return _Next(_PPP, _U16(data, at)[0], at + 2, name)
+        return _NextHeader(_PPP, data[at], at + 1, name)
+    return _NextHeader(_PPP, _U16(data, at)[0], at + 2, name)
 
 
-def _pppoe(data: bytes, at: int, end: int) -> _Next | None:
+def _pppoe(data: bytes, at: int, end: int) -> _NextHeader | None:
     is_session = at + 8 <= end and data[at] == 0x11
     return _ppp(data, at + 6, end, "PPPoE") if is_session else None
 
 
-def _gre(data: bytes, at: int, end: int) -> _Next | None:
+def _gre(data: bytes, at: int, end: int) -> _NextHeader | None:
     if at + 8 > end:
         return None
     flags, kind = _U16(data, at)[0], _U16(data, at + 2)[0]
     if flags & 7:
-        return _Next(_CLOSED, 0, at, "PPTP") if flags & 7 == 1 else None
+        return _NextHeader(_CLOSED, 0, at, "PPTP") if flags & 7 == 1 else None
     has_sequence = bool(flags & 0x1000)
     after = at + 4 + 4 * bool(flags & 0xC000) + 4 * bool(flags & 0x2000) + 4 * has_sequence
     if kind == _ERSPAN:
-        return _Next(_LINK, _ETHERNET, after + 8 * has_sequence, "ERSPAN")
+        return _NextHeader(_LINK, _ETHERNET, after + 8 * has_sequence, "ERSPAN")
     if kind == _ERSPAN_3:
         has_more = after + 12 <= end and data[after + 11] & 1
-        return _Next(_LINK, _ETHERNET, after + 12 + 8 * has_more, "ERSPAN")
-    return _Next(_ETHER, kind, after, "GRE")
+        return _NextHeader(_LINK, _ETHERNET, after + 12 + 8 * has_more, "ERSPAN")
+    return _NextHeader(_ETHER, kind, after, "GRE")
 
 
-def _authentication(data: bytes, at: int, end: int) -> _Next | None:
+def _authentication(data: bytes, at: int, end: int) -> _NextHeader | None:
     if at + 12 > end:
         return None
-    return _Next(_IP, data[at], at + 4 * (data[at + 1] + 2), "IPsec AH")
+    return _NextHeader(_IP, data[at], at + 4 * (data[at + 1] + 2), "IPsec AH")
 
 
-def _udp(data: bytes, at: int, end: int) -> _Next | None:
+def _udp(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Recognize tunnels; an ordinary datagram has nothing inside."""
     inside = at + 8
     if inside + 8 > end:
@@ -226,22 +226,22 @@ def _udp(data: bytes, at: int, end: int) -> _Next | None:
     found = _vxlan(data, inside, end, ports)
     if found is None and _GENEVE in ports and not data[inside] >> 6:
         after = inside + 8 + 4 * (data[inside] & 0x3F)
-        found = _Next(_ETHER, _U16(data, inside + 2)[0], after, f"Geneve (UDP {_GENEVE})")
+        found = _NextHeader(_ETHER, _U16(data, inside + 2)[0], after, f"Geneve (UDP {_GENEVE})")
     if found is None and _GTP_U in ports:
         found = _gtp_u(data, inside, end)
     for port in ports:
         name, starts = _CLOSED_UDP.get(port, ("", ()))
         if found is None and data[inside] in starts:
-            found = _Next(_CLOSED, 0, inside, f"{name} (UDP {port})")
+            found = _NextHeader(_CLOSED, 0, inside, f"{name} (UDP {port})")
     return found
 
 
 _VXLAN, _GENEVE, _GTP_U = 4789, 6081, 2152
 
 
-def _vxlan(data: bytes, at: int, end: int, ports: tuple[int, int]) -> _Next | None:
+def _vxlan(data: bytes, at: int, end: int, ports: tuple[int, int]) -> _NextHeader | None:
     """Read VXLAN on any port, by its header and the frame that follows."""
-    found = _Next(_LINK, _ETHERNET, at + 8, f"VXLAN (UDP {ports[1]})")
+    found = _NextHeader(_LINK, _ETHERNET, at + 8, f"VXLAN (UDP {ports[1]})")
     if data[at] & 0x88 == 0x88 and _VXLAN in ports:  # with a group of Cisco's
         return found
     if data[at : at + 4] != b"\x08\0\0\0" or data[at + 7]:
@@ -250,7 +250,7 @@ def _vxlan(data: bytes, at: int, end: int, ports: tuple[int, int]) -> _Next | No
     return found if frame is not None and frame[:2] in _INSIDE else None
 
 
-def _gtp_u(data: bytes, at: int, end: int) -> _Next | None:
+def _gtp_u(data: bytes, at: int, end: int) -> _NextHeader | None:
     """Read a packet of a user in a mobile network, after the extension headers."""
     flags = data[at]
     if flags >> 4 != 3 or data[at + 1] != 0xFF:
@@ -261,7 +261,7 @@ def _gtp_u(data: bytes, at: int, end: int) -> _Next | None:
     while extension and after + 4 <= end and data[after]:
         after += 4 * data[after]
         extension = data[after - 1] if after <= end else 0
-    return _Next(_ETHER, _IPV4, after, f"GTP-U (UDP {_GTP_U})")
+    return _NextHeader(_ETHER, _IPV4, after, f"GTP-U (UDP {_GTP_U})")
 
 
 # Tunnels over UDP that are not opened. Port -> name, and first bytes of datagrams with packets.

@@ -143,7 +143,7 @@ def _type(source: ByteSource) -> str:
 
 
 def unknown_text(source: ByteSource) -> str:
-    """Return what a file is of which nothing is decoded, and the way out where one is known."""
+    """Describe a file of which nothing is decoded, and how to convert it where that is known."""
     if source.size == 0 and not source.kind.is_compressed:
         return "empty"
     return way_out(source) or (
@@ -152,7 +152,7 @@ def unknown_text(source: ByteSource) -> str:
 
 
 def way_out(source: ByteSource) -> str | None:
-    """Return what a file is that has to be converted or unpacked, and how; None if unknown."""
+    """Describe a file that has to be converted or unpacked, and how; None if it is unknown."""
     if source.kind.is_compressed:
         return f"compressed twice, by {source.kind} inside: unpack it, and decode the files in it"
     if source.kind is FileKind.TAR:

@@ -87,7 +87,7 @@ class _Follower:
         self._shown_count = 0
 
     def lines(self, wait: Wait) -> Iterator[FileLine]:
-        """Yield the lines of this file; then `next_path` is set, or None if `wait` said to stop."""
+        """Yield the lines of this file, then set `next_path`: None if `wait` returned False."""
         while True:
             # Looked for before the file is read: what is written before a roll is read by then.
             following = self._following()

@@ -99,7 +99,7 @@ def _header_at(source: ByteSource, position: int) -> BatchHeader | None:
 
 
 class _HeaderWalk:
-    """Goes through a segment's headers, for offsets that are asked for in ascending order.
+    """Goes through a segment's headers, for offsets that are looked up in ascending order.
 
     Damage ends the walk before the file does, and what comes after it is not judged:
     reading the segment itself reports that.

@@ -245,7 +245,7 @@ _TAR_CHECKSUM = slice(148, 156)
 
 
 def guess(path: str | Path, head: bytes, size: int | None = None) -> FileKind:
-    """Tell the kind of a file from its name and its first bytes.
+    """Recognize the kind of a file by its name and its first bytes.
 
     `head` is the file's first `HEAD_SIZE` bytes, or all if it is shorter; `size` is the
     whole file's, where it is known. A capture, an archive or a compressed file is one whatever its

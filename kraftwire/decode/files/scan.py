@@ -249,7 +249,7 @@ class Scanner:
         if header.size > self._source.whole_max:
             return None
         data = self._source.read(position, header.size)
-        # The file may have become shorter since its size was asked for.
+        # The file may have become shorter since its size was read.
         if len(data) < header.size or crc_of(data, header.magic) != header.crc:
             return None
         return self._found(position, header, is_valid=True)

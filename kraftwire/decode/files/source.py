@@ -143,7 +143,7 @@ class ByteSource:
         self.refresh()
 
     def refresh(self) -> int:
-        """Ask for the file's size again and forget what was read; returns the size."""
+        """Read the file's size again and drop cached bytes; returns the size."""
         self.size = os.fstat(self.file.fileno()).st_size
         self._window = b""
         self._view = memoryview(b"")
@@ -181,7 +181,7 @@ class ByteSource:
         at = position
         try:
             while wanted > 0:
-                # One call may return less than asked for (Linux stops at 2 GiB).
+                # One call may return fewer bytes than requested (Linux stops at 2 GiB).
                 part = os.pread(self.file.fileno(), wanted, at)
                 if not part:
                     break

@@ -41,7 +41,7 @@ _LISTS = (FileKind.LEADER_EPOCHS, FileKind.OFFSETS, FileKind.PRODUCER_SNAPSHOT)
 
 
 def more_text(count: int) -> str:
-    """Return what is said of oddities that are not shown."""
+    """Return the remark about oddities that are not shown."""
     return f"{count:,} more of this kind"
 
 

@@ -17,7 +17,7 @@ from kraftwire.wire.size_estimate import decode_bounded
 Kind = Literal["classic", "consumer", "share", "streams"]
 
 # A topic's name and a partition.
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 # Topics with their partitions, or subtopologies with the partitions of their tasks. For standby and
 # warm-up tasks, the kind of task comes before the subtopology.
@@ -127,7 +127,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     generations: list[Generation] = field(default_factory=list)
     generation_overflow: int = 0
-    offsets: dict[Place, Offsets] = field(default_factory=dict)
+    offsets: dict[TopicPartition, Offsets] = field(default_factory=dict)
     instances: dict[str, Member] = field(default_factory=dict)
     labels: Counter[str] = field(default_factory=Counter)
 

@@ -9,7 +9,7 @@ from kraftwire.capture.recorded import REST_S
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.groups.members import Groups
-from kraftwire.story.groups.model import Group, Member, Offsets, Place
+from kraftwire.story.groups.model import Group, Member, Offsets, TopicPartition
 from kraftwire.story.observed_exchange import ObservedExchange, count_records
 
 # The partitions that groups commit, over all of a story; further ones are only counted.
@@ -22,14 +22,14 @@ class Lag:
     """Gathers committed offsets, ends of partitions, and the lag between them."""
 
     def __init__(self, groups: Groups, names: TopicNames) -> None:
-        self.ends: dict[Place, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
         # Partition -> when its end was seen last.
-        self._seen: dict[Place, float] = {}
+        self._seen: dict[TopicPartition, float] = {}
         self._groups = groups
         self._names = names
         self._count = 0
         # Partition -> the offsets that groups have committed for it.
-        self._interested: dict[Place, list[Offsets]] = {}
+        self._interested: dict[TopicPartition, list[Offsets]] = {}
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add the offsets in a response."""
@@ -94,7 +94,7 @@ class Lag:
                 offsets.commits += 1
 
     def note_commit(
-        self, group: Group, place: Place, offset: int, time: float, *, done: int = 0
+        self, group: Group, place: TopicPartition, offset: int, time: float, *, done: int = 0
     ) -> Offsets | None:
         """Note an offset that a group has committed; return None beyond the limit of partitions."""
         offsets = self._offsets(group, place)
@@ -104,7 +104,7 @@ class Lag:
             self._measure(offsets, self.ends.get(place), time)
         return offsets
 
-    def _offsets(self, group: Group, place: Place) -> Offsets | None:
+    def _offsets(self, group: Group, place: TopicPartition) -> Offsets | None:
         found = group.offsets.get(place)
         if found is None:
             if self._count >= GROUP_OFFSETS_MAX:
@@ -155,7 +155,7 @@ class Lag:
                         (name, each.index), each.base_offset + count, exchange.response_time
                     )
 
-    def note_end(self, place: Place, end: int, time: float) -> None:
+    def note_end(self, place: TopicPartition, end: int, time: float) -> None:
         """Note the end of a partition, if it is larger than the known one."""
         known = self.ends.get(place, -1)
         if end < 0 or end < known or (known < 0 and len(self.ends) >= GROUP_OFFSETS_MAX):

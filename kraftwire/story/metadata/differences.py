@@ -10,7 +10,7 @@ from kraftwire.story.metadata.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EntityChange:
     """An entity that only one state has, or that they describe differently in `fields`."""
 
     first: Row | None
@@ -43,17 +43,17 @@ class Change:
         }
 
 
-def differences(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Change]:
+def differences(first: Iterable[Row], second: Iterable[Row]) -> Iterator[EntityChange]:
     """Yield the changes from the rows of one state to those of another, additions last."""
     after = {row.name: row for row in second}
     for row in first:
         new = after.pop(row.name, None)
         if new is None:
-            yield Change(row, None)
+            yield EntityChange(row, None)
         elif changed := _changed(row, new):
-            yield Change(row, new, changed)
+            yield EntityChange(row, new, changed)
     for row in after.values():
-        yield Change(None, row)
+        yield EntityChange(None, row)
 
 
 def _changed(old: Row, new: Row) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class Coverage:
         return [(a.end, b.base) for a, b in pairwise(self.spans) if a.end < b.base]
 
     def recorded(self) -> Recorded:
-        """Return the times of which a log tells: what its offsets lack, it does not say."""
+        """Return the times that the records of a log cover; missing offsets cover none."""
         made = Recorded()
         for before, span in pairwise([None, *self.spans]):
             first = None if span is None else span.known_from

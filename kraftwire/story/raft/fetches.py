@@ -1,4 +1,4 @@
-"""What Fetch requests and their answers say of replicas, leaders and the log."""
+"""Fetch requests and their answers as evidence of replicas, leaders and the log."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog
 from kraftwire.story.raft.model import Event, ObservedFrame
 from kraftwire.story.raft.nodes import Nodes
-from kraftwire.story.raft.progress import Progress
+from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.snapshots import Downloads
 from kraftwire.story.raft.voters import Voters
 
 
 @dataclass(slots=True)
 class Fetches:
-    """Passes what Fetch of the metadata log shows to the parts of the story that it is about."""
+    """Takes each Fetch of the metadata log apart for the parts of the story."""
 
     nodes: Nodes
     voters: Voters
     downloads: Downloads
     elections: Elections
     leaders: Leaders
-    progress: Progress
+    progress: ReplicaProgress
     log: MetadataLog
     # Answers that name a diverging epoch.
     events: list[Event] = field(default_factory=list)

@@ -96,7 +96,7 @@ class Leaders:
     # -- files ---------------------------------------------------------------------------------
 
     def note_evidence(self, evidence: Evidence) -> str | None:
-        """Add what a file says of an epoch; return what contradicts it, if anything.
+        """Add the evidence of a file about an epoch; return a contradiction, if it makes one.
 
         Order: after all frames and batches.
         """
@@ -112,7 +112,7 @@ class Leaders:
         if evidence.vote is not None:
             voter, known.votes[voter] = evidence.vote[0], evidence.vote[1]
         if leader in (None, known.leader) or evidence.source == known.seen_in:
-            return None  # what two files of a kind say is compared elsewhere
+            return None  # two files of a kind are compared elsewhere
         return (
             f"{evidence.source} says that {leader} leads epoch {epoch}, and {known.seen_in} says "
             f"{known.leader}"
@@ -187,7 +187,7 @@ class Leaders:
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
     def on_end(self, frame: ObservedFrame, body: EndQuorumEpochRequest) -> None:
-        """Add an EndQuorumEpoch request, by which a leader tells a voter that its epoch ends."""
+        """Add an EndQuorumEpoch request, which announces to a voter the end of an epoch."""
         receiver = self._nodes.server(frame)
         for partition in partitions(body):
             leader, epoch = partition.leader_id, partition.leader_epoch
@@ -281,7 +281,7 @@ class Leaders:
             known.leaderless = start, until
 
     def _is_begin_seen(self, known: LeaderOfEpoch) -> bool:
-        """Return whether the election of an epoch's leader is seen, or a record says when."""
+        """Return whether the election of an epoch's leader is seen, or a record has its time."""
         if known.time is None or known.begins:
             return False
         votes = [

@@ -200,7 +200,7 @@ _HISTORY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPosition:
     """The place of a record in the log, and the time when it was written.
 
     A record `is_new` unless another replica showed it, or a later epoch replaced it.
@@ -222,7 +222,7 @@ class MetadataLog:
 
     def __init__(
         self,
-        on_control: Callable[[Decoded, Place], None],
+        on_control: Callable[[Decoded, RecordPosition], None],
         on_truncation: Callable[[int, int, float], None] | None = None,
         *,
         show_secrets: bool = False,
@@ -271,8 +271,9 @@ class MetadataLog:
         wrong = {each.offset: each for each in contradictions}
         found = batch.iter_salvage()
         for row in found:
-            place = Place(row.offset, epoch, _time_of(row.timestamp / 1000, time), is_new)
-            self._record(row, place, wrong.get(row.offset), is_control=batch.is_control)
+            written = _time_of(row.timestamp / 1000, time)
+            position = RecordPosition(row.offset, epoch, written, is_new)
+            self._record(row, position, wrong.get(row.offset), is_control=batch.is_control)
         if found.damage is not None:
             self._note_problem(str(found.damage))
 
@@ -289,7 +290,8 @@ class MetadataLog:
         is_new = self._is_new(extent, time or written)
         for decoded, offset, at in rows:
             self._counts[decoded.type] += is_new
-            self._on_control(decoded, Place(offset, extent.epoch, _time_of(at, time), is_new))
+            position = RecordPosition(offset, extent.epoch, _time_of(at, time), is_new)
+            self._on_control(decoded, position)
 
     def _is_new(self, extent: Extent, time: float) -> bool:
         """Return whether a batch is new; if so, it counts as read from now on."""
@@ -317,7 +319,12 @@ class MetadataLog:
         return self._summary
 
     def _record(
-        self, row: Record, place: Place, wrong: Contradiction | None, *, is_control: bool
+        self,
+        row: Record,
+        position: RecordPosition,
+        wrong: Contradiction | None,
+        *,
+        is_control: bool,
     ) -> None:
         try:
             decoded = decode_record(row, _FAMILY, is_control=is_control)
@@ -327,31 +334,31 @@ class MetadataLog:
         if decoded is None:
             return
         if is_control:
-            self._on_control(decoded, place)
-        if not place.is_new:
+            self._on_control(decoded, position)
+        if not position.is_new:
             return
         self._counts[decoded.type] += 1
         if decoded.type == IDLE_RECORD:
-            self.coverage.note_idle(place.time)
+            self.coverage.note_idle(position.time)
         if wrong is not None:
-            self._note_contradiction(wrong, place)
+            self._note_contradiction(wrong, position)
         if decoded.message is None or wrong is not None:
             return
         message, topics = decoded.message, self._topics
-        topics.on_record(message, place.time)
-        found = highlight(message, place.time, topics, show_secrets=self._show_secrets)
+        topics.on_record(message, position.time)
+        found = highlight(message, position.time, topics, show_secrets=self._show_secrets)
         if found is None:
             return
         self._quoted_size += sum(map(len, found))
         is_short = self._quoted_size <= _QUOTED_MAX
         if is_short and len(self._summary.highlights) < RAFT_HIGHLIGHT_COUNT_MAX:
-            self._summary.highlights.append(Highlight(place.offset, place.time, *found))
+            self._summary.highlights.append(Highlight(position.offset, position.time, *found))
         else:
             self._summary.hidden += 1
 
-    def _note_contradiction(self, wrong: Contradiction, place: Place) -> None:
+    def _note_contradiction(self, wrong: Contradiction, position: RecordPosition) -> None:
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
-            self.events.append(contradiction_event(wrong, place.time, place.epoch))
+            self.events.append(contradiction_event(wrong, position.time, position.epoch))
 
     def _note_truncation(self, extent: Extent, time: float, end: int) -> None:
         offset, epoch = extent.base_offset, extent.epoch

@@ -326,7 +326,7 @@ class UnreadBytes:
 
 @dataclass(slots=True)
 class ReplicaFiles:
-    """What the files of one replica's metadata log say.
+    """The state of one replica's metadata log, by its files.
 
     `folder` is that of the partition. `start` is the log start offset and `end` the end of the log
     with the epoch of the record before it, or the newest snapshot's if that reaches further; both

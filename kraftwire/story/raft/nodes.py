@@ -17,7 +17,7 @@ from kraftwire.messages.controller_registration_request import ControllerRegistr
 from kraftwire.protocol.endpoint import address_text
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
 
-# A replica asks at least every 500 ms (the wait of a Fetch). Between two requests may be a time
+# A replica fetches at least every 500 ms (the wait of a Fetch). Between two requests may be a time
 # without a recording that is too short to be noted (`PAUSE_NS`); longer than that is unusual.
 SILENCE_S = 1.8
 
@@ -32,7 +32,7 @@ _MOMENT_S = 0.001
 # Time for requests that were in flight, or waiting at the node, when it fell silent.
 _ON_THE_WAY_S = 2.0
 
-# A node that is asked again answers within this time.
+# A node answers the next request within this time.
 _BACK_S = 1.0
 
 
@@ -70,7 +70,7 @@ class Nodes:
             self._clients[frame.connection] = node
 
     def on_registration(self, frame: ObservedFrame, body: Any) -> None:
-        """Add a request by which a broker or controller registers, or says that it is alive."""
+        """Add a registration of a broker or controller, or a heartbeat."""
         kind = "controller" if isinstance(body, ControllerRegistrationRequest) else "broker"
         node = getattr(body, f"{kind}_id")
         self.learn_client(frame, node)

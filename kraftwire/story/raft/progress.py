@@ -60,7 +60,7 @@ class Spans:
         return recordings.has_packets(start, start + self._span)
 
 
-class Progress:
+class ReplicaProgress:
     """Gathers the high watermark, the end of the log, and the fetch offsets of replicas."""
 
     def __init__(self, recordings: Recordings) -> None:

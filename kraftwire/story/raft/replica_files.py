@@ -1,4 +1,4 @@
-"""What the files of replicas say about epochs and leaders, and which replica is the furthest.
+"""The files of replicas as evidence of epochs and leaders, and which replica is the furthest.
 
 A log alone names a leader only where it has the LeaderChange record. The epochs of other batches,
 leader-epoch-checkpoint, quorum-state, and the names of snapshots say more, also about records that
@@ -45,7 +45,7 @@ _UNREAD_COUNT_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one source says of an epoch.
+    """The evidence of one source about an epoch.
 
     A `start` is the offset of the epoch's first record, a `vote` a node and whom it voted for.
     """
@@ -149,7 +149,7 @@ class ReplicasOnDisk:
             directory.wrong_at.append(offset)
 
     def on_leader(self, file: str, epoch: int, leader: int, offset: int) -> None:
-        """Add what a LeaderChange record of a segment says. Order: after its batch."""
+        """Add the leader in a LeaderChange record of a segment. Order: after its batch."""
         directory = self._of(file)
         if directory is not None and len(directory.leaders) < RAFT_EVENT_COUNT_MAX:
             directory.leaders.setdefault(epoch, (leader, offset))
@@ -177,7 +177,7 @@ class ReplicasOnDisk:
             directory.snapshots[id] = is_whole or directory.snapshots.get(id, False)
 
     def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
-        """Add meta.properties, or a state file that says something of epochs."""
+        """Add meta.properties, or a state file that is evidence of epochs."""
         if kind is FileKind.META_PROPERTIES:
             node = str(data.get("node.id", ""))
             id = int(node) if node.isascii() and node.isdigit() else None
@@ -221,7 +221,7 @@ class ReplicasOnDisk:
         self.contradictions += _opposed_checkpoints(self.replicas)
 
     def evidence(self) -> Iterator[Evidence]:
-        """Yield what the files say of epochs; the directory that reaches furthest comes first."""
+        """Yield the evidence about epochs; the directory that reaches furthest comes first."""
         for each in self.replicas:
             for epoch, start in each.checkpoint or ():
                 yield Evidence(epoch, CHECKPOINT, start=start)
@@ -289,7 +289,7 @@ def is_of_metadata_log(file: str) -> bool | None:
 
 
 def _is_segment(file: str) -> bool:
-    """Whether a file of a log is one of its segments, and not one on its way out or in."""
+    """Whether a file of a log is a segment that is not marked for deletion or being swapped in."""
     name = parse_file_name(file.rpartition("/")[2])
     return name.suffix != "checkpoint" and not name.state
 
@@ -339,7 +339,7 @@ def _note_missing(directory: _Directory, reached: int) -> None:
 
 
 def _check_state(directory: _Directory) -> None:
-    """Report what the state files and snapshots of a directory say otherwise than its batches."""
+    """Report state files and snapshots of a directory that contradict its batches."""
     files, spans = directory.files, directory.coverage.spans
     if files.checkpoint:
         _check_checkpoint(directory, files.checkpoint)

@@ -19,7 +19,7 @@ from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.messages import Decoded
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch
-from kraftwire.story.raft.metadata_log import MetadataLog, Place
+from kraftwire.story.raft.metadata_log import MetadataLog, RecordPosition
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, partitions
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.replica_files import Owners
@@ -124,7 +124,7 @@ class SnapshotFiles:
             name, file, None, summary.written, {}, summary.count, summary.size, summary.digest
         )
         for decoded, offset, time in summary.records:
-            self._on_control(decoded, Place(offset, 0, time))
+            self._on_control(decoded, RecordPosition(offset, 0, time))
         self._current = None
 
     def is_whole(self, file: str) -> bool:
@@ -203,14 +203,14 @@ class SnapshotFiles:
             self.latest, self._latest_id = self._log, current.id
             self.latest_name = _label(current.name)
 
-    def _on_control(self, decoded: Decoded, place: Place) -> None:
+    def _on_control(self, decoded: Decoded, position: RecordPosition) -> None:
         current, message = self._current, decoded.message
         if current is None:
             return
         if isinstance(message, SnapshotHeaderRecord):
             time_ms = message.last_contained_log_timestamp
             # An empty snapshot, which formatting writes, has no such time.
-            current.reached = time_ms / 1000 if time_ms > 0 else place.time or None
+            current.reached = time_ms / 1000 if time_ms > 0 else position.time or None
         elif isinstance(message, SnapshotFooterRecord):
             current.is_whole = True
         elif isinstance(message, VotersRecord):
@@ -247,7 +247,7 @@ def _label(name: str) -> str:
     return f"snapshot {id.base_offset}-{id.epoch}"
 
 
-# A replica that continues asks for the next slice at once. After this pause it has given up.
+# A replica that continues requests the next slice at once. After this pause it has given up.
 _GIVEN_UP_S = 3.0
 
 

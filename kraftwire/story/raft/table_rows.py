@@ -127,8 +127,8 @@ class QuorumRows:
         self._timeline = Timeline(self._recordings)
         self._waiting: list[tuple[int, int, int, _Response]] = []
         self._count = 0
-        self._places = _Places()
-        # What contradicts the records before it, told once however many replicas have it.
+        self._first_frames = _FramePositions()
+        # Contradictions between records, each once however many replicas have it.
         self._wrong: dict[Contradiction, LocatedEvent] = {}
 
     def on_recording(self, recorded: Recorded) -> None:
@@ -145,7 +145,7 @@ class QuorumRows:
             ObservedFrame(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
         if row.position is not None:
-            self._places.note(row.time_ns, row.file, row.position)
+            self._first_frames.note(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
             return
         if row.response_position is not None:
@@ -205,7 +205,7 @@ class QuorumRows:
         """
         self._answer_before(ending.time_ns + 1, 0)
         self._timeline.on_ending(ending)
-        self._places.note(ending.time_ns, file, position)
+        self._first_frames.note(ending.time_ns, file, position)
 
     def story(self) -> Story:
         """Return the story, in order of time."""
@@ -228,7 +228,7 @@ class QuorumRows:
                     "ending": leader.ending or None,
                     "leaderless": leader.leaderless,
                 }
-            time_ns, file, position = self._places.find(event.time)
+            time_ns, file, position = self._first_frames.find(event.time)
             yield LocatedEvent(event, time_ns, details, file, position)
         yield from self._wrong.values()
         for event in _conclusions(story):
@@ -257,11 +257,11 @@ class QuorumRows:
             self._timeline.on_control_records(batch.extent, batch.records, time)
         if row.response_position is not None:
             file = row.response_file or row.file
-            self._places.note(answer.time_ns, file, row.response_position)
+            self._first_frames.note(answer.time_ns, file, row.response_position)
 
 
 def _conclusions(story: Story) -> Iterator[Event]:
-    """Yield what the files of all replicas say in the end, as events at the end of the story."""
+    """Yield conclusions from the files of all replicas, as events at the end of the story."""
     told = {event.epoch for event in story.events if event.kind in ("leader", "epoch")}
     for each in story.leaders:
         if each.epoch not in told:
@@ -310,7 +310,7 @@ def _replica_event(time: float, files: ReplicaFiles) -> Event:
     )
 
 
-class _Places:
+class _FramePositions:
     """The place of the first frame at each time, in 20 bytes a frame, as a capture has millions."""
 
     def __init__(self) -> None:

@@ -25,10 +25,10 @@ from kraftwire.story.raft.coverage import Extent, LogSilence
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.fetches import Fetches
 from kraftwire.story.raft.leaders import Leaders
-from kraftwire.story.raft.metadata_log import MetadataLog, Place, clock_event, extent_of
+from kraftwire.story.raft.metadata_log import MetadataLog, RecordPosition, clock_event, extent_of
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Story
 from kraftwire.story.raft.nodes import Endings, Nodes
-from kraftwire.story.raft.progress import Progress
+from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.silences import log_silence_event, silence_event
 from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotSummary
@@ -59,7 +59,7 @@ class Timeline:
         self._snapshots = SnapshotFiles(self.files.owners, show_secrets=show_secrets)
         self._elections = Elections(nodes)
         self._leaders = Leaders(nodes, self._elections)
-        self._progress = Progress(self._recordings)
+        self._progress = ReplicaProgress(self._recordings)
         self._fetches = Fetches(
             nodes, self._voters, self._downloads, self._elections, self._leaders, self._progress,
             self._log,
@@ -189,22 +189,22 @@ class Timeline:
         listeners = ((n.node_id, each) for n in body.nodes or () for each in n.listeners)
         self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
 
-    def _on_control(self, decoded: Decoded, place: Place) -> None:
+    def _on_control(self, decoded: Decoded, position: RecordPosition) -> None:
         message = decoded.message
         if isinstance(message, LeaderChangeMessage):
             # Every replica is a witness: another may have lost the record, or have another one.
             self._leaders.note_change(
-                message, epoch=place.epoch, offset=place.offset, time=place.time
+                message, epoch=position.epoch, offset=position.offset, time=position.time
             )
             if self._file:
-                self.files.on_leader(self._file, place.epoch, message.leader_id, place.offset)
-        if not place.is_new:
+                self.files.on_leader(self._file, position.epoch, message.leader_id, position.offset)
+        if not position.is_new:
             return
         if isinstance(message, VotersRecord):
-            self._voters.note_record(message, offset=place.offset, time=place.time)
+            self._voters.note_record(message, offset=position.offset, time=position.time)
         elif isinstance(message, KRaftVersionRecord):
             level = message.kraft_version
-            self._voters.note_version(level, offset=place.offset, time=place.time)
+            self._voters.note_version(level, offset=position.offset, time=position.time)
 
     # -- the end -------------------------------------------------------------------------------
 

@@ -235,7 +235,7 @@ ChangeRequest = (
 
 
 @dataclass(slots=True)
-class _Change:
+class _VoterChange:
     """A request; `end` is None until it is answered.
 
     Without an answer, `is_missing` is whether one would have been recorded. `leader` is the node
@@ -264,8 +264,8 @@ class VoterChanges:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._open: dict[tuple[str, int], _Change] = {}
-        self._all: list[_Change] = []
+        self._open: dict[tuple[str, int], _VoterChange] = {}
+        self._all: list[_VoterChange] = []
 
     def on_request(self, frame: ObservedFrame, body: ChangeRequest) -> None:
         """Add a request for a change."""
@@ -287,7 +287,7 @@ class VoterChanges:
         server = self._nodes.server(frame)
         if frame.is_forwarded and self._pass_on(kind, voter, server):
             return
-        change = _Change(frame.time, kind, voter, text, server, last_start=frame.time)
+        change = _VoterChange(frame.time, kind, voter, text, server, last_start=frame.time)
         change.is_own = voter is not None and self._nodes.client(frame) == voter
         if isinstance(body, AddRaftVoterRequest):
             change.is_waiting = body.ack_when_committed
@@ -319,8 +319,8 @@ class VoterChanges:
 
     def events(self) -> Iterator[Event]:
         """Yield an event for each request; repeated requests with the same outcome share one."""
-        latest: dict[tuple[str, int | None], _Change] = {}
-        folded: list[_Change] = []
+        latest: dict[tuple[str, int | None], _VoterChange] = {}
+        folded: list[_VoterChange] = []
         for change in self._all:
             before = latest.get((change.kind, change.voter))
             if before is not None and change.error and _is_like(before, change):
@@ -337,7 +337,7 @@ class VoterChanges:
             yield _event(change)
 
 
-def _is_like(before: _Change, change: _Change) -> bool:
+def _is_like(before: _VoterChange, change: _VoterChange) -> bool:
     return (before.text, before.leader, before.error, before.message) == (
         change.text,
         change.leader,
@@ -346,7 +346,7 @@ def _is_like(before: _Change, change: _Change) -> bool:
     )
 
 
-def _event(change: _Change) -> Event:
+def _event(change: _VoterChange) -> Event:
     route = f"asked of {change.leader}"
     if change.is_own:
         route += " by itself"
@@ -365,7 +365,7 @@ def _event(change: _Change) -> Event:
     return Event(change.start, _KINDS[change.kind], text, None, change.voter, details)
 
 
-def _outcome(change: _Change) -> tuple[str, dict[str, Any]]:
+def _outcome(change: _VoterChange) -> tuple[str, dict[str, Any]]:
     if change.end is None:
         text = "no answer" if change.is_missing else "answer not recorded"
         return text, {"error": None, "message": None, "latencyMs": None}

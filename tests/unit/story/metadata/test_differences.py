@@ -13,14 +13,14 @@ from kraftwire.messages.producer_ids_record import ProducerIdsRecord
 from kraftwire.messages.register_broker_record import BrokerFeature, RegisterBrokerRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftwire.story.metadata.differences import Change, differences
+from kraftwire.story.metadata.differences import EntityChange, differences
 from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
 from kraftwire.wire.message import Message
 from tests.support.metadata_files import SOUND, TOPIC, write_segment
 
 
-def changes(folder: Path, before: list[Message], after: list[Message]) -> list[Change]:
+def changes(folder: Path, before: list[Message], after: list[Message]) -> list[EntityChange]:
     """The changes from the state of one log to that of another."""
     paths = [
         write_segment(folder / name / "__cluster_metadata-0", records)
