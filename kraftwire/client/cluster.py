@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _OTHERS_S = 1.5
 
 
-# What is known of the cluster is wrong: the client is to begin anew.
+# The known nodes are those of another cluster: the client is to bootstrap again.
 _REBOOTSTRAP = ErrorCode.REBOOTSTRAP_REQUIRED
 
 # Names that have had an address: whoever watches for long outlasts a moment without.

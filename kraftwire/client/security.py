@@ -18,7 +18,7 @@ Given: TypeAlias = "Mapping[str, object] | str | os.PathLike[str] | ClientSecuri
 
 
 def client_security(given: Given, *, to_controllers: bool = True) -> ClientSecurity | None:
-    """Return what secures a client's connections; None if they are in clear.
+    """Return the security of a client's connections; None if they are in clear.
 
     What people should know is a Python warning. Raises: as `read_security`.
     """

@@ -24,8 +24,8 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What the node at one address knows: epoch and leader, and whether it is that leader; or the
-    `problem` instead.
+    """The state of the node at one address: the epoch and leader that it knows, and whether it is
+    that leader; or the `problem` instead.
 
     `node_id` is who advertises the address, None for one that only the caller has given;
     `leader_id` is None if the node knows none.

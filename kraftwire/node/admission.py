@@ -42,11 +42,11 @@ from kraftwire.wire.message import Message, Struct
 # Holders of fewer bytes are closed last.
 EVICTED_BYTES_MIN = 64 * 1024
 
-# What Python takes for an open connection, and in addition while one of its requests waits or is
+# Bytes of an open connection in Python, and in addition while one of its requests waits or is
 # answered: tasks, buffers, objects. If all connections are open and idle, they take half of
 # CONNECTION_BYTES_MAX.
 OPEN_CONNECTION_BYTES = 8 * 1024
-# What TLS takes besides, for each connection of a node with such a listener; one that is used has
+# Bytes of TLS besides, for each connection of a node with such a listener; one that is used has
 # 64 KiB more, which do not count.
 TLS_CONNECTION_BYTES = 24 * 1024
 OPEN_REQUEST_BYTES = 16 * 1024
@@ -89,7 +89,7 @@ LOGINS_BYTES_BURST = 1024 * 1024
 T = TypeVar("T")
 
 # The number of the connection whose request a task answers: a lower one has been open for longer.
-# What the node does on its own account comes first of all.
+# The node's own work comes first of all.
 CONNECTION: ContextVar[int] = ContextVar("connection", default=0)
 
 

@@ -401,7 +401,7 @@ class Node:
 
 
 def _open_bytes(config: NodeConfig) -> int:
-    """Return what an open connection takes: more if any listener has TLS."""
+    """Return the bytes of an open connection: more if any listener has TLS."""
     has_tls = any(one.settings.is_tls for one in config.security.listeners.values())
     return OPEN_CONNECTION_BYTES + (TLS_CONNECTION_BYTES if has_tls else 0)
 

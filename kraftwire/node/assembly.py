@@ -89,7 +89,7 @@ def assemble(
 
 
 def _authorization(config: NodeConfig, refusals: RateLimit) -> Authorization | None:
-    """Return what decides about requests; None where everybody may do everything."""
+    """Return the authorization of requests; None where everybody may do everything."""
     security = config.security
     if security.authorizer is None and not security.voter_principals:
         return None

@@ -322,7 +322,7 @@ def _read_overrides(properties: Properties) -> tuple[tuple[str, int], ...]:
 
 
 def _read_resource_settings(properties: Properties) -> dict[str, str]:
-    """Return what new topics and groups get, as the active controller applies it."""
+    """Return the defaults of new topics and groups, which the active controller applies."""
     for key in ("num.partitions", "default.replication.factor"):
         properties.integer(key)
     for key in ("create.topic.policy.class.name", "alter.config.policy.class.name"):

@@ -245,7 +245,7 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
     try:
         parts = url_parts(url)
         path = unquote(parts.path) if parts.scheme == "file" else ""
-        # Whoever is on the way may answer with keys of their own.
+        # An attacker on the network may answer with keys of their own.
         is_safe = parts.scheme == "https" or (parts.scheme, parts.hostname) in _OWN_MACHINE
     except ValueError:
         path, is_safe = "", False

@@ -84,7 +84,7 @@ class AcceptedConnection:
         self._stream = self._budget.stream
         self._frames = RequestFrames(limits, self._budget, tap)
         self._login: ConnectionLogin | None = None
-        # Who the peer is by its certificate, if it needs no login.
+        # The principal by the peer's certificate, if it needs no login.
         self._certified = ANONYMOUS
         # The client's software, if it has said so after its login.
         self._software = ""
@@ -153,7 +153,7 @@ class AcceptedConnection:
         await self._write(answer)
         self._budget.hold(0)
         if throttle_ms:
-            # Whoever is above a quota waits, whether or not the client does so by itself.
+            # A client above a quota waits, whether or not it does so by itself.
             await self._budget.while_connected(partial(trio.sleep, throttle_ms / 1000))
 
     async def _write(self, answer: Buffers) -> None:

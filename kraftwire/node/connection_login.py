@@ -52,7 +52,7 @@ class ConnectionLogin:
 
     @property
     def principal(self) -> Principal:
-        """Who has logged in."""
+        """The principal that has logged in; anonymous before."""
         return self._server.principal or ANONYMOUS
 
     @property

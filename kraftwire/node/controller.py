@@ -105,7 +105,7 @@ class Controller:
         # By connection and order of arrival; see `admission.next_in_turn`.
         self._queue: dict[tuple[int, int], QueuedStep] = {}
         self._arrivals = 0
-        # Those that wait, by identity.
+        # Heartbeats that wait to be decided, by identity.
         self._heartbeats: dict[int, BrokerHeartbeatRequest] = {}
         self._wake = trio.Event()
 

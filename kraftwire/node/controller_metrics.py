@@ -51,7 +51,7 @@ class Times:
 
 @dataclass(slots=True)
 class QueueMetrics:
-    """What the queue of a controller has done since the node started. Units: milliseconds.
+    """Counters of a controller's queue since the node started. Units: milliseconds.
 
     `idle_since_ms` is since when the queue has been empty, None while it works; `idle_ms` how long
     it was before, since `measured_ms`.
@@ -102,7 +102,7 @@ class QueueMetrics:
         return min(ratio, 1.0)
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """Return what was counted."""
+        """Return the metrics of the queue."""
         counted = {
             "EventQueueOperationsStartedCount": self.started,
             "EventQueueOperationsTimedOutCount": self.timed_out,
@@ -117,7 +117,7 @@ class QueueMetrics:
 
 
 def image_samples(image: MetadataImage, wall_ms: int, faults: int) -> Iterator[Sample]:
-    """Return what follows from the committed records; `faults` are those of the controller."""
+    """Return the metrics of the committed state; `faults` are those of the controller."""
     topics, brokers = image.topics, image.brokers.values()
     leaving = sum(broker.in_controlled_shutdown for broker in brokers)
     values = {
@@ -150,7 +150,7 @@ def image_samples(image: MetadataImage, wall_ms: int, faults: int) -> Iterator[S
 def leader_samples(
     image: MetadataImage, sessions: Sessions | None, now_ms: int
 ) -> Iterator[Sample]:
-    """Return what the active controller alone knows; `sessions` is None on other nodes."""
+    """Return the metrics of the active controller; `sessions` is None on other nodes."""
     yield _sample(_CONTROLLER, "ActiveControllerCount", int(sessions is not None))
     if sessions is None:
         return

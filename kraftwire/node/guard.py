@@ -1,4 +1,4 @@
-"""What a connection passes before its first request: TLS, a login, or both.
+"""The checks of a connection before its first request: TLS, a login, or both.
 
 Source: Kafka's `SslChannelBuilder` and `SaslChannelBuilder`.
 """

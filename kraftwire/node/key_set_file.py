@@ -24,7 +24,7 @@ class KeySetFile:
         self._keys = self._read()
 
     def validate(self, token: str, checks: TokenChecks, now_ms: int) -> BearerToken:
-        """Return what a token says, by the newest key set. Raises: TokenError."""
+        """Return the verified claims of a token, by the newest key set. Raises: TokenError."""
         return self._current().validate(token, checks, now_ms)
 
     def _current(self) -> KeySet:
@@ -39,7 +39,7 @@ class KeySetFile:
         return self._keys
 
     def _file_version(self) -> tuple[int, int, int]:
-        """Return what changes with the file's content."""
+        """Return inode, size and time of the file, which change with its content."""
         try:
             found = os.stat(self._path)
         except (OSError, ValueError):

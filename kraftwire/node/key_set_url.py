@@ -53,7 +53,7 @@ class KeySetUrl:
         self._fetch_if_due(self._next_at)
 
     def validate(self, token: str, checks: TokenChecks, now_ms: int) -> BearerToken:
-        """Return what a token says. Raises: TokenError, NotKnownYet."""
+        """Return the verified claims of a token. Raises: TokenError, NotKnownYet."""
         self._fetch_if_due(self._next_at)
         if self._keys is None:
             raise NotKnownYet("the provider's key set has not been fetched yet")

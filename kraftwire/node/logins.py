@@ -88,7 +88,7 @@ def stores_of(config: NodeConfig) -> dict[str, ReloadedTls]:
 
 
 def store_warnings(stores: Iterable[ReloadedTls]) -> list[str]:
-    """Return what people should know of stores; several ends may share one, which counts once."""
+    """Return the warnings about stores; several ends may share one, which counts once."""
     return list(dict.fromkeys(text for each in stores for text in each.tls.warnings))
 
 
@@ -196,7 +196,7 @@ def login_settings(
     users: _UsersOfLog,
     versions: Callable[[int], ApiVersionsResponse],
 ) -> LoginSettings:
-    """Return what all logins of a listener share."""
+    """Return the settings that all logins of a listener share."""
     return LoginSettings(
         {
             mechanism: _maker(mechanism, entry, users, security)
@@ -235,7 +235,7 @@ def _maker(
 
 
 def _kerberos(entry: JaasEntry, properties: Properties) -> Callable[[], MechanismServer]:
-    """Return what makes the listener's side of GSSAPI (SEC-S51).
+    """Return a factory of the listener's side of GSSAPI (SEC-S51).
 
     Raises: UsageError with file, line and key for rules or keys that cannot be used.
     """
@@ -256,7 +256,7 @@ def _kerberos(entry: JaasEntry, properties: Properties) -> Callable[[], Mechanis
 def _validator(
     entry: JaasEntry, tokens: SignedTokens | None, place: str
 ) -> Callable[[str], BearerToken]:
-    """Return what decides about tokens. Raises: UsageError if there are no keys."""
+    """Return the validator of tokens. Raises: UsageError if there are no keys."""
     if tokens is None:
         unsecured = UnsecuredValidator.of(entry.options)
         return lambda token: unsecured.validate(token, time.time_ns() // 1_000_000)
@@ -292,7 +292,7 @@ class _UsersOfLog:
             self._credential = lru_cache(_CREDENTIALS_MAX)(DelegationTokens(settings).credential)
 
     def are_known(self) -> bool:
-        """Return whether who is not found does not exist, as far as is committed (SEC-S35)."""
+        """Return whether a user that is not found does not exist (SEC-S35)."""
         # Later records are a matter of moments.
         self._is_known = self._is_known or has_caught_up(self._context)
         if self._is_known:
@@ -304,7 +304,7 @@ class _UsersOfLog:
         return self._token(mechanism, name) if is_token else self._user(mechanism, name)
 
     def decoy_of(self, mechanism: str, name: str, is_token: bool) -> ScramCredential:
-        """Return what looks like the credential of a user, or of a token, that does not exist."""
+        """Return a decoy: the credential of a user, or of a token, that does not exist."""
         log_or_image = self._before or self._context.image
         secret = log_or_image.decoy_secret
         # There is none yet if no controller that takes SCRAM has led (C-ACT-5).

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from kraftwire.printable import printable
 
 LOGGER = logging.getLogger("kraftwire.node")
-# What was repaired or removed when the log was opened: that package has no notion of node or event.
+# Repairs of the log when it was opened: that package has no notion of node or event.
 _STORAGE = logging.getLogger("kraftwire.log")
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@+,[]*")

@@ -1,4 +1,4 @@
-"""What the active controller does at intervals, and when it is due again (C-PER-1).
+"""Tasks of the active controller at intervals, and when each is due again (C-PER-1).
 
 Source: Kafka's `PeriodicTaskControlManager`.
 """

@@ -42,7 +42,7 @@ _OTHER_SERVERS = (
 # A TLS listener answers plaintext with an alert, whose first bytes these are.
 _TLS_ALERT = b"\x15\x03"
 
-# What the system says of a name without an address; all else about it may pass.
+# The system's errors for a name without an address; its other errors may be transient.
 _NO_ADDRESS = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 _CLOSED = "the connection is closed"
@@ -101,8 +101,8 @@ class ClientConnection:
         self._tap = tap
         self._explains = explains
         self._sending = _Turns()
-        # Whoever holds it reads for all. Nodes answer in order, so the task that has waited for
-        # longest reads its own response first.
+        # The task that holds it reads for all. Nodes answer in order, so the task that has waited
+        # for longest reads its own response first.
         self._receiving = _Turns()
         self._responses: dict[int, Message] = {}
         # Whether a request has been answered: a listener with a login never does, without one.
@@ -155,7 +155,7 @@ class ClientConnection:
 
     @property
     def api_versions(self) -> ApiVersionsResponse:
-        """What the node answered to ApiVersions."""
+        """The node's response to ApiVersions."""
         assert self._session.api_versions is not None
         return self._session.api_versions
 

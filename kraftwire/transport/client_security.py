@@ -9,7 +9,7 @@ from kraftwire.transport.login import Login, login_of
 
 
 class ClientSecurity:
-    """What every connection of a client is secured with.
+    """The context and the login of all connections of a client.
 
     `warnings` are for people, a line each. `stores` is what follows the stores' files, None without
     TLS. Raises: UsageError, with file, line and key, for

@@ -69,7 +69,7 @@ class Handshakes:
         self._next_step_at = 0.0
         self._unfinished_max = unfinished_max
         self._turn = trio.Lock()
-        # Those that wait for their peers, the longest wait first.
+        # Handshakes that wait for their peers, the longest wait first.
         self._waiting: dict[_Handshake, None] = {}
 
     async def accept(

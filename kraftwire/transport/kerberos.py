@@ -123,7 +123,7 @@ class _Context:
 
     @property
     def initiator(self) -> str:
-        """Who logs in."""
+        """The principal that logs in."""
         return self._called(lambda: str(self._context.initiator_name))
 
     def step(self, token: bytes | None) -> bytes | None:
@@ -152,7 +152,7 @@ class _Context:
 
 
 def _text(error: Any) -> str:
-    """Return what the library says of the mechanism, which is more than of its own interface."""
+    """Return the library's text about the mechanism: that about its interface has less."""
     codes = (error.min_code, False), (error.maj_code, True)
     texts = [text for code, is_major in codes for text in error.get_all_statuses(code, is_major)]
     # The mechanism has no word for what it did not find out, such as a ticket that has expired.

@@ -1,4 +1,4 @@
-"""Who logs in, from Kafka's `sasl.*` properties; the secret never leaves this object by itself.
+"""Logins of clients, from Kafka's `sasl.*` properties; a secret never leaves its object by itself.
 
 Source: SEC-S40 to SEC-S60; Kafka's `JaasContext`, `OAuthBearerLoginModule`.
 """
@@ -121,7 +121,7 @@ def login_of(settings: SecuritySettings) -> Login | None:
 def _credentials(
     properties: Properties, entry: JaasEntry, mechanism: str
 ) -> Callable[[str], Credentials]:
-    """Return what finds the credentials of a login at a host: a token is another one each time."""
+    """Return a function from host to credentials: a token is another one each time."""
     if mechanism == GSSAPI:
         return _kerberos(properties, entry)
     if mechanism != OAUTHBEARER:
@@ -152,7 +152,7 @@ def _credentials(
 
 
 def _kerberos(properties: Properties, entry: JaasEntry) -> Callable[[str], Credentials]:
-    """Return what makes a context for the service on a host (SEC-S50).
+    """Return a function from host to the context for its service (SEC-S50).
 
     Raises: JaasError for options that say too little; UsageError without the library or the keys.
     """

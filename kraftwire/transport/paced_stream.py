@@ -38,7 +38,7 @@ class PeerGone(Exception):
 
 
 class _Watch:
-    """What one connection waits for: `turn` is called when it comes, and the gate permits it."""
+    """A wait for one connection: `turn` is called after its event, when the gate permits it."""
 
     __slots__ = ("descriptor", "is_over", "number", "starts_at", "turn")
 
@@ -59,7 +59,7 @@ class Readiness:
         self._scope = trio.CancelScope()
         # By file descriptor.
         self._watches: dict[int, _Watch] = {}
-        # Those that start later, in order, and the pause before the first of them.
+        # Watches that start later, in order, and the pause before the first of them.
         self._later: deque[_Watch] = deque()
         self._pause = trio.CancelScope()
 

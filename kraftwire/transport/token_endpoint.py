@@ -37,13 +37,13 @@ _USED_SHARE = 0.8
 _LIFE_MAX_S = 1e9
 # As Kafka's default of `sasl.login.retry.backoff.max.ms`, which bounds all attempts of a login.
 _PATIENCE_S = 10.0
-# What passes: a time-out, and too many requests.
+# Transient statuses: a time-out, and too many requests.
 _PASSING_STATUS = (408, 429)
 
 
 def fetched(request: urllib.request.Request, tls: TlsContext | None = None) -> bytes:
-    """Return what a provider answers; blocks for ten seconds at most, however slowly the answer
-    comes. `tls` verifies it, None for the platform's authorities.
+    """Return the body of a provider's answer; blocks for ten seconds at most, however slowly it
+    comes. `tls` verifies the provider, None for the platform's authorities.
 
     Raises: urllib.error.HTTPError, OSError, ValueError.
     """
@@ -55,7 +55,7 @@ def fetched(request: urllib.request.Request, tls: TlsContext | None = None) -> b
     if is_late:
         raise TimeoutError("timed out")
     if exchange.failures:
-        # Who keeps an error in reach of its own frames keeps sockets open.
+        # An error that is in reach of its own frames keeps sockets open.
         raise exchange.failures.pop()
     return exchange.content
 

@@ -102,7 +102,7 @@ def _created_partitions(cluster: Cluster, request: Request) -> Mapping[str, obje
 
 
 def _charge(cluster: Cluster, request: Request, strict_since: int) -> Charge:
-    """Return what counts partitions towards the quota of who sent the request (C-QUO-1)."""
+    """Return the charge of partitions to the quota of the sender (C-QUO-1)."""
     return cluster.mutations.charge(
         cluster.image,
         (request.principal.name, request.client_id or ""),

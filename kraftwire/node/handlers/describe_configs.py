@@ -57,7 +57,7 @@ async def handle(request: Request, context: Context) -> DescribeConfigsResponse:
 def _described(
     request: Request, context: Context, message: DescribeConfigsRequest
 ) -> Pieces[DescribeConfigsResponse]:
-    # What is named again has the same answer, which is made once.
+    # A resource that is named again has the same answer, which is made once.
     results: dict[_Key, DescribeConfigsResult] = {}
     response = DescribeConfigsResponse()
     for resource in message.resources:

@@ -18,7 +18,7 @@ from kraftwire.wire.message import Message
 
 _WITH_MESSAGE = 2
 
-# What an answer takes for each replica. It may be a long one, as anybody can be an observer.
+# Bytes of an answer for each replica. It may be a long one, as anybody can be an observer.
 _REPLICA_BYTES = 45
 
 

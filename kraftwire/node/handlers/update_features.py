@@ -74,7 +74,7 @@ async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
     if is_dry:
         return
     if any(one.feature != KRAFT_VERSION for one in updates):
-        # What is decided before it may have made an update invalid.
+        # An earlier decision may have made an update invalid.
         await context.controller.update_features(updates, check)
     for version in upgrades:
         await context.upgrade_kraft_version(version, validate_only=False)
