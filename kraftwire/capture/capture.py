@@ -7,7 +7,6 @@ bounded memory; the README of this folder says what is done about damage.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
@@ -35,10 +34,10 @@ from kraftwire.capture.packets.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.capture.packets.packet import PAUSE, Packet, PacketValues, new_packet
+from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.source import STDIN, CaptureInput, CaptureSource
 from kraftwire.capture.packets.time_order import TimeOrder, begins_in_order
-from kraftwire.capture.tcp import Flow, RecentPackets
+from kraftwire.capture.tcp import Flow, RecentPackets, Run
 from kraftwire.capture.tls import KeyLog, has_ciphers
 from kraftwire.errors import UsageError
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN, FRAME_SIZE_MAX
@@ -62,7 +61,7 @@ _TIME_MAX = (1 << 63) - 1
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
-# The classes whose attributes the engine uses, in the order of `kraftwire/engine/in_order.h`.
+# The classes whose attributes the engine uses, in the order of `kraftwire/engine/frames.h`.
 _CLASSES = (
     Flow, FrameReader, RequestReader, ResponseReader, Request, RawFrame, FrameQueue, FrameBudget,
     KafkaConnection, ByteCounts,
@@ -114,7 +113,7 @@ class Capture:
         self._recent = RecentPackets()
         self._translations = Translations()
         self._memory = MemoryBudget(self._open)
-        self._in_order = _engine_loop(self._flows, frame_queue, self._recent.packets)
+        self._in_order = _engine_loop(self._flows, frame_queue)
         self._packed_before = 0
 
     @property
@@ -174,7 +173,7 @@ class Capture:
         """The frames that are complete before the capture ends."""
         out, take = self._frame_queue.frames, self._frame_queue.take
         payload = 0
-        remember, note = self._recent.packets.append, self.health.recorded.note
+        remember, note = self._recent.entries.append, self.health.recorded.note
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
             if packet is PAUSE:
@@ -210,6 +209,7 @@ class Capture:
         if taken:
             order.latest_ns = in_order.latest_ns
             self.health.recorded.note_run(first_ns, last_ns)
+            self._recent.add_run(Run(where, after), taken)
         return after, taken, last_ns
 
     def _is_next(self, segment: Segment) -> bool:
@@ -239,8 +239,8 @@ class Capture:
         self._frame_queue.keys.add(lines.splitlines())
 
     def _begin_block(self, source: CaptureSource) -> None:
-        if self._recent.packets:
-            self._review(new_packet(self._recent.packets[-1]).time_ns)
+        if packets := self._recent.packets:
+            self._review(new_packet(packets[-1]).time_ns)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
@@ -396,14 +396,13 @@ class Capture:
         self.health.frames += self._frame_queue.count
 
 
-def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue, packets: deque[PacketValues]) -> Any:
+def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue) -> Any:
     """Return the engine's loop over packets with the next bytes of a known direction, None without.
 
-    `flows` are the directions by their keys, `queue` gets their frames, and `packets` the last
-    packets.
+    `flows` are the directions by their keys, and `queue` gets their frames.
     """
     core = engine.core
     if core is None:
         return None
     limits = FRAME_SIZE_MAX, COUNTED_FRAME_SIZE_MIN
-    return core.InOrder(_CLASSES, flows, queue, packets.append, *limits)
+    return core.InOrder(_CLASSES, flows, queue, *limits)

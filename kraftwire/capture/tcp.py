@@ -15,9 +15,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+from kraftwire import engine
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, SYN, Segment, SegmentReader
@@ -350,21 +350,49 @@ class Flow:
             self._lose(count, NO_STAMP, truncated=False)
 
 
+class Run(NamedTuple):
+    """Packets that the engine has followed: its arguments, and where they end."""
+
+    where: tuple[Any, ...]
+    end: int
+
+
 class RecentPackets:
-    """Keeps the packets that the loop over a capture puts into `packets`."""
+    """Remembers the last packets of a capture, those that the engine followed as runs.
+
+    The loop over the capture appends to `entries`.
+    """
 
     def __init__(self) -> None:
-        self.packets: deque[PacketValues] = deque(maxlen=_PACKETS_KEPT)
+        self.entries: deque[PacketValues | Run] = deque(maxlen=_PACKETS_KEPT)
+
+    def add_run(self, run: Run, count: int) -> None:
+        """Add so many packets that the engine has followed."""
+        if count >= _PACKETS_KEPT:
+            self.entries.clear()
+        self.entries.append(run)
+
+    @property
+    def packets(self) -> list[PacketValues]:
+        """The last packets, the latest one last."""
+        found: list[PacketValues] = []
+        for entry in reversed(self.entries):
+            if isinstance(entry, Run):
+                found += reversed(engine.core.read_packets(*entry.where, entry.end))
+            else:
+                found.append(entry)
+        return found[:_PACKETS_KEPT][::-1]
 
     def is_copy(self, segment: Segment) -> bool:
         """Whether the same segment came before in a packet of another size: in other wrappings.
 
         Order: while the segment's own packet is the last one.
         """
-        own = new_packet(self.packets[-1])
+        *before, last = self.packets
+        own = new_packet(last)
         said = segment.data[segment.start : segment.end]
         read = SegmentReader(Health()).read
-        for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
+        for packet in map(new_packet, reversed(before)):
             if packet.captured == own.captured or said not in packet.data[
                 packet.start : packet.start + packet.captured
             ]:
@@ -389,7 +417,7 @@ class RecentPackets:
         # Their bytes were counted when the packets came.
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
-        for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
+        for packet in map(new_packet, self.packets[-2::-1]):
             held, at = packet.data, packet.start
             # It may find the ports after the packet's end: they are looked at again below.
             if held.find(ports, at, at + _HEADERS_MAX) < 0:

@@ -23,7 +23,7 @@ PYTHON = "Python"
 
 
 # Must equal the number in `module.c`: a module built from older sources would be called wrongly.
-_INTERFACE = 13
+_INTERFACE = 14
 
 
 def _load() -> ModuleType | None:

@@ -165,8 +165,8 @@ class InOrder:
     """Takes packets that hold the next bytes of a known direction, and makes the frames in them.
 
     `classes` are those of `kraftwire.capture.capture`, `flows` the directions by their
-    keys; frames arrive in the list of `frame_queue`, `remember` is called with the last packets.
-    Frames of `counted_size_min` bytes and more are begun by Python.
+    keys; frames arrive in the list of `frame_queue`. Frames of `counted_size_min` bytes and
+    more are begun by Python.
     """
 
     payload: int
@@ -177,7 +177,6 @@ class InOrder:
         classes: tuple[type, ...],
         flows: dict[bytes, Any],
         frame_queue: Any,
-        remember: Callable[[tuple[Any, ...]], None],
         frame_size_max: int,
         counted_size_min: int,
         /,
@@ -190,6 +189,14 @@ class InOrder:
         The arguments and the result are those of `kraftwire.capture.packets.packet.Follow`, with
         the time of the first packet before that of the last one. It ends at a pause.
         """
+
+def read_packets(
+    data: bytes, at: int, base: int, tick_ns: int, link: int, interface: int, to: int, /
+) -> list[tuple[Any, ...]]:
+    """The packets that `InOrder.follow` took with these arguments, up to where it ended.
+
+    Each is a tuple of the values of `kraftwire.capture.packets.packet.Packet`.
+    """
 
 def index_packets(
     data: bytes,

@@ -3,7 +3,7 @@
 #ifndef KRAFTWIRE_COLUMNS_H
 #define KRAFTWIRE_COLUMNS_H
 
-#include "wire.h"
+#include "output.h"
 
 /* Cells of any size: the end of each (int32, after a leading 0), their bytes, and from the first
    null on a bitmap of those that are present. */

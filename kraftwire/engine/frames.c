@@ -3,7 +3,7 @@
    What is usual is done here, on the objects that Python works with; for all else the methods of the
    same objects are called (kraftwire/capture/framing), which do the usual as well. */
 
-#include "in_order.h"
+#include "frames.h"
 
 #define LENGTH_SIZE 4
 /* Length, API key and version, correlation id, length of the client id. */

@@ -6,11 +6,12 @@
 
 #include "in_order.h"
 
+#include "frames.h"
+#include "packets.h"
+
 #include <stddef.h>
 #include <structmember.h>
 
-/* Packets that are remembered, to compare them with copies. */
-#define REMEMBERED 64
 /* The walk pauses when this many frames wait, or a long one. */
 #define FRAMES_MAX 64
 #define LONG_FRAME (64 * 1024)
@@ -75,26 +76,6 @@ static int take(InOrder *in, PyObject *flow, const Walk *walk, const Packet *pac
     return take_frames(in, flow, walk->data, start, start + count, need, stamp);
 }
 
-/* Adds the last packets to those that are remembered, given where their records begin. */
-static int remember(const InOrder *in, Walk walk, const long long *places, long long count)
-{
-    for (long long at = count < REMEMBERED ? 0 : count - REMEMBERED; at < count; at++) {
-        Packet packet;
-        walk.at = places[at % REMEMBERED];
-        if (!walk_next(&walk, &packet))
-            return 0;
-        PyObject *item = Py_BuildValue(
-            "(LLOnnnLnn)", (long long)packet.time_ns, walk.link, walk.data, packet.start,
-            packet.captured, packet.wire, walk.base, packet.at, packet.stop);
-        if (item == NULL || done(PyObject_CallOneArg(in->remember, item)) < 0) {
-            Py_XDECREF(item);
-            return -1;
-        }
-        Py_DECREF(item);
-    }
-    return 0;
-}
-
 /* Whether enough frames wait to be passed on. */
 static bool is_time_to_pause(const InOrder *in)
 {
@@ -108,7 +89,7 @@ static bool is_time_to_pause(const InOrder *in)
 static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     InOrder *in = (InOrder *)self;
-    long long places[REMEMBERED], taken = 0;
+    long long taken = 0;
     Walk walk;
     Packet packet;
     if (walk_start(&walk, arguments, count) < 0)
@@ -134,11 +115,11 @@ static PyObject *in_order_follow(PyObject *self, PyObject *const *arguments, Py_
         }
         if (!taken)
             first_ns = packet.time_ns;
-        places[taken++ % REMEMBERED] = walk.at;
+        taken++;
         walk.at = packet.stop;
         time_ns = packet.time_ns;
     }
-    if (PyErr_Occurred() || remember(in, walk, places, taken) < 0)
+    if (PyErr_Occurred())
         return NULL;
     return Py_BuildValue("(LLLL)", walk.at, taken, first_ns, time_ns);
 }
@@ -176,14 +157,14 @@ static int prepare(InOrder *in)
     return in->nothing == NULL || in->feed == NULL ? -1 : 0;
 }
 
-/* InOrder(classes, flows, frame_queue, remember, frame_size_max, counted_size_min) */
+/* InOrder(classes, flows, frame_queue, frame_size_max, counted_size_min) */
 static PyObject *in_order_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *classes, *flows, *queue, *callable;
+    PyObject *classes, *flows, *queue;
     long long size_max, counted;
     if (refuse_keywords(keywords, "the loop over packets in order") < 0
-        || !PyArg_ParseTuple(arguments, "O!O!OOLL", &PyTuple_Type, &classes, &PyDict_Type, &flows,
-                             &queue, &callable, &size_max, &counted))
+        || !PyArg_ParseTuple(arguments, "O!O!OLL", &PyTuple_Type, &classes, &PyDict_Type, &flows,
+                             &queue, &size_max, &counted))
         return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES
         || (PyObject *)Py_TYPE(queue) != PyTuple_GET_ITEM(classes, QUEUE)) {
@@ -197,7 +178,6 @@ static PyObject *in_order_new(PyTypeObject *type, PyObject *arguments, PyObject 
         in->classes[at] = Py_NewRef(PyTuple_GET_ITEM(classes, at));
     in->flows = Py_NewRef(flows);
     in->queue = Py_NewRef(queue);
-    in->remember = Py_NewRef(callable);
     in->frame_size_max = size_max;
     in->counted_size_min = counted;
     if (prepare(in) == 0)
@@ -217,7 +197,7 @@ static int in_order_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     for (int at = 0; at < CLASSES; at++)
         Py_VISIT(in->classes[at]);
-    PyObject *held[] = {in->flows, in->queue, in->frames, in->remember, in->feed};
+    PyObject *held[] = {in->flows, in->queue, in->frames, in->feed};
     for (size_t at = 0; at < sizeof held / sizeof held[0]; at++)
         Py_VISIT(held[at]);
     return 0;
@@ -233,7 +213,6 @@ static int in_order_clear(PyObject *self)
     Py_CLEAR(in->flows);
     Py_CLEAR(in->queue);
     Py_CLEAR(in->frames);
-    Py_CLEAR(in->remember);
     Py_CLEAR(in->feed);
     Py_CLEAR(in->nothing);
     return 0;

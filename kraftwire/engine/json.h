@@ -6,6 +6,7 @@
 #ifndef KRAFTWIRE_JSON_H
 #define KRAFTWIRE_JSON_H
 
+#include "output.h"
 #include "plan.h"
 
 typedef struct JsonShape JsonShape;

@@ -1,12 +1,13 @@
 /* The module kraftwire.engine._core; docs/engine.md explains how it works. */
 
+#include "in_order.h"
 #include "json.h"
 #include "packets.h"
 #include "records.h"
 
 /* Raised with every change of what Python passes in or gets back, so that a module that was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 13
+#define INTERFACE 14
 
 static int add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {
@@ -38,6 +39,8 @@ static PyMethodDef module_methods[] = {
     {"json_batches", (PyCFunction)(void (*)(void))json_batches, METH_FASTCALL,
      "Headers of batches as JSON."},
     {"read_columns", read_columns, METH_VARARGS, "Records of batches as buffers of Arrow's arrays."},
+    {"read_packets", (PyCFunction)(void (*)(void))read_packets, METH_FASTCALL,
+     "The packets of a run that was followed."},
     {"read_ranges", read_ranges, METH_VARARGS, "Ranges of a file, one after the other."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
     {"split_records", split_records, METH_O, "Columns of rows."},

@@ -1,6 +1,6 @@
-/* A growing buffer that ends as a bytes object; see wire.h. */
+/* A growing buffer that ends as a bytes object. */
 
-#include "wire.h"
+#include "output.h"
 
 void output_start(Output *out)
 {

@@ -178,3 +178,28 @@ bool walk_next(const Walk *walk, Packet *packet)
     Py_ssize_t at = network_start(walk, p, packet->captured);
     return at >= 0 && (p[at] >> 4 == 4 ? read_ipv4(p, at, packet) : read_ipv6(p, at, packet));
 }
+
+/* read_packets(data, at, base, tick_ns, link, interface, to) */
+PyObject *read_packets(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    Walk walk;
+    Packet packet;
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "expected where packets are, and where they end");
+        return NULL;
+    }
+    long long to = PyLong_AsLongLong(arguments[count - 1]);
+    if ((to == -1 && PyErr_Occurred()) || walk_start(&walk, arguments, count - 1) < 0)
+        return NULL;
+    PyObject *found = PyList_New(0);
+    while (found != NULL && walk.at < to && walk_next(&walk, &packet)) {
+        PyObject *item = Py_BuildValue(
+            "(LLOnnnLnn)", (long long)packet.time_ns, walk.link, walk.data, packet.start,
+            packet.captured, packet.wire, walk.base, packet.at, packet.stop);
+        if (item == NULL || PyList_Append(found, item) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(item);
+        walk.at = packet.stop;
+    }
+    return found;
+}

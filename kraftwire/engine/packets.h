@@ -49,8 +49,7 @@ bool walk_next(const Walk *walk, Packet *packet);
 /* Python's names for what the functions take and return are in _core.pyi. */
 PyObject *index_packets(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *join_ranges(PyObject *module, PyObject *arguments);
+PyObject *read_packets(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *read_ranges(PyObject *module, PyObject *arguments);
-
-extern PyType_Spec in_order_spec;
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef KRAFTWIRE_PIECES_H
 #define KRAFTWIRE_PIECES_H
 
-#include "wire.h"
+#include "output.h"
 
 /* Smaller values cost less to copy twice than to note: measured, that is so up to about 700 bytes. */
 #define PIECE_SIZE_MIN 1024

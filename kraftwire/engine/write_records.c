@@ -3,6 +3,7 @@
    Nothing here runs Python code or allocates an object that the collector tracks while it looks
    into the caller's lists, so they do not change and borrowed references hold. */
 
+#include "output.h"
 #include "records.h"
 
 /* Attributes, timestamp delta, offset delta, and the lengths of key, value and headers. */

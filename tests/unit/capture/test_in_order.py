@@ -65,6 +65,6 @@ def test_packets_in_order_are_taken_by_the_engine(form: str) -> None:
 def test_the_engine_refuses_what_is_no_frame_queue() -> None:
     """It works on the attributes of these classes, at the places where they are."""
     with pytest.raises(TypeError, match="expected 10 classes, and a frame queue"):
-        engine.core.InOrder((), {}, object(), print, 1, 1)
+        engine.core.InOrder((), {}, object(), 1, 1)
     with pytest.raises(TypeError, match="expected 10 classes, and a frame queue"):
-        engine.core.InOrder((int,) * 10, {}, object(), print, 1, 1)
+        engine.core.InOrder((int,) * 10, {}, object(), 1, 1)
