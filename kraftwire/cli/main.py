@@ -6,6 +6,7 @@ A command's module, and click with it, is imported when that command is called, 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -55,6 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
+        if arguments is None:
+            # The process ends: nothing has to be found unused any more.
+            gc.freeze()
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:

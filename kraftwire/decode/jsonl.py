@@ -14,8 +14,6 @@ from itertools import count
 from struct import Struct
 from typing import Any, BinaryIO
 
-from crc32c import crc32c
-
 from kraftwire import engine, messages
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import NAME_CHARACTERS_MAX
@@ -29,6 +27,7 @@ from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.printable import printable
+from kraftwire.records.crc import crc32c
 from kraftwire.records.json_form import RecordRows, weight_of
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.messages import family_of_topic

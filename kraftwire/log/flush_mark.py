@@ -20,11 +20,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kraftwire.errors import check
 from kraftwire.log.files import File, Files, replace_file
 from kraftwire.log.names import FLUSH_MARK_FILE, join
+from kraftwire.records.crc import crc32c
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.fast import ZERO_UUID
 

@@ -19,8 +19,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from kraftwire.errors import StorageError
 from kraftwire.log.files import Files
 from kraftwire.log.flush_mark import NOBODY, FlushMark, Identity, Mark
@@ -31,6 +29,7 @@ from kraftwire.log.recovery import Recovered, check_mark, load, refusal, repair
 from kraftwire.log.scan import find_later_batch
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
+from kraftwire.records.crc import crc32c
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 

@@ -19,11 +19,10 @@ import re
 import struct
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from kraftwire.errors import StorageError
 from kraftwire.log.files import Files, replace_file
 from kraftwire.log.names import PARTITION_METADATA_FILE, base_offset_of, join, offset_name
+from kraftwire.records.crc import crc32c
 
 _TOPIC_ID = re.compile(r"version: (\d+)\s*\ntopic_id: (\S+)\s*", re.ASCII)
 

@@ -20,10 +20,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from crc32c import crc32c
-
 from kraftwire.errors import StorageError
 from kraftwire.log.files import Files, replace_file
+from kraftwire.records.crc import crc32c
 from kraftwire.wire.fast import ZERO_UUID
 
 _LOG = logging.getLogger(__name__)

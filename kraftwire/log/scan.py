@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import File
 from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,

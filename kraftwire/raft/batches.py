@@ -12,12 +12,11 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, decode_control
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from kraftwire.errors import WireError
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
+from kraftwire.records.crc import crc32c
 from kraftwire.records.cursor import RecordCursor, check_all, read_all
 from kraftwire.records.header import (
     CONTROL,

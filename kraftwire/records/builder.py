@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, cast
 
-from crc32c import crc32c
-
 from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.compression import codec_id, compress
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import (
     BEFORE_BODY,
     BODY,

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 
-from crc32c import crc32c
-
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import BEFORE_BODY, BODY, LENGTH_MIN, MAGIC
 from kraftwire.records.record import NO_SEQUENCE
 from kraftwire.wire.varint import varint

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES, FINDING_HEX_BYTES
 from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_FIELD
 from kraftwire.records.legacy import MESSAGE_OVERHEAD
 

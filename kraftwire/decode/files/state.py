@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
-from crc32c import crc32c
-
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
@@ -28,6 +26,7 @@ from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.properties_file import parse_properties
+from kraftwire.records.crc import crc32c
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from crc32c import crc32c
-
 from kraftwire.errors import WireError
 from kraftwire.log.files import File, Files
 from kraftwire.log.names import checkpoint_name, join
@@ -20,6 +18,7 @@ from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, decode_control
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
 from kraftwire.records.messages import Decoded
 from kraftwire.records.offsets import OffsetAndEpoch

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from crc32c import crc32c
 
 from kraftwire.errors import WireError
 from kraftwire.limits import BATCH_SIZE_MAX
 from kraftwire.records.compression import CODEC_MASK, decompress
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
