@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from kraftwire import engine, messages
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import is_message_bomb
@@ -25,6 +23,7 @@ from kraftwire.protocol.versions import (
     request_header_version,
     response_header_version,
 )
+from kraftwire.records.crc import crc32c
 from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
 from kraftwire.wire.message import Message
 from kraftwire.wire.plans import engine_plan
@@ -103,15 +102,19 @@ def form_of(is_request: bool, key: int | None, version: int | None) -> Form | No
     depend on others, hold other messages, or hold records that are not checked here.
     """
     forms = _FORMS[engine.core is None, is_request]
-    if (key, version) not in forms:
-        forms[key, version] = _form(is_request, key, version)
-    return forms[key, version]
+    api = key, version
+    if api not in forms:
+        forms[api] = _form(is_request, key, version)
+    return forms[api]
 
 
 def ordinary_body(frame: RawFrame) -> OrdinaryBody | None:
     """The body of a frame; None if the frame is not ordinary."""
     form = form_of(frame.direction == "request", frame.api_key, frame.api_version)
-    return None if form is None else _body(frame, form)
+    data = frame.data
+    if form is None or frame.findings or frame.missing or len(data) != frame.size:
+        return None
+    return _read(data, form, frame.input_bytes)
 
 
 def ordinary_bodies(frames: Sequence[RawFrame]) -> Iterable[OrdinaryBody | None]:
@@ -131,13 +134,6 @@ def ordinary_payload(
     """
     form = form_of(is_request, *api)
     return None if form is None else _read(data, form, input_bytes)
-
-
-def _body(frame: RawFrame, form: Form) -> OrdinaryBody | None:
-    data = frame.data
-    if frame.findings or frame.missing or len(data) != frame.size:
-        return None
-    return _read(data, form, frame.input_bytes)
 
 
 def _read(data: bytes, form: Form, input_bytes: int) -> OrdinaryBody | None:

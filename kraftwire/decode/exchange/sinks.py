@@ -94,26 +94,22 @@ class ExchangeSink(Sink, Generic[T]):
         may_have_errors: bool = True,
     ) -> None:
         """Take the next frame and its body; `decoded` is None for an ordinary one."""
-        request = frame.request
-        if frame.direction == "request":
+        request, pending, found = frame.request, self._pending, None
+        is_request = frame.direction == "request"
+        if is_request:
             kept = self.keep_request(frame, body, decoded)
-            if kept is not None:
-                self._keep(frame, request, kept)
-            return
-        found = None
-        if request is not None:
-            found = self._pending.take(request)
-            if self._pending.dropped:
-                self._report_dropped()
-        self.take_response(found, frame, body, decoded, may_have_errors)
-
-    def _keep(self, frame: RawFrame, request: Request | None, kept: T) -> None:
-        if request is None or not request.has_response:
-            self.take_unanswered(kept, False)
-            return
-        self._pending.add(request, kept, self.weight(frame, kept) if self._is_weighed else 1)
-        if self._pending.dropped:
+            if kept is None:
+                return
+            if request is None or not request.has_response:
+                self.take_unanswered(kept, False)
+                return
+            pending.add(request, kept, self.weight(frame, kept) if self._is_weighed else 1)
+        elif request is not None:
+            found = pending.take(request)
+        if pending.dropped:
             self._report_dropped()
+        if not is_request:
+            self.take_response(found, frame, body, decoded, may_have_errors)
 
     def _report_dropped(self) -> None:
         for each in self._pending.take_dropped():

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kraftwire.inspect.facts.registry import request_facts, response_facts
+from kraftwire.inspect.facts.registry import REQUEST_FACTS, RESPONSE_FACTS
 
-__all__ = ["request_facts", "response_facts"]
+__all__ = ["REQUEST_FACTS", "RESPONSE_FACTS"]

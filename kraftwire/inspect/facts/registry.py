@@ -204,15 +204,7 @@ _FUNCTIONS: dict[str, tuple[Facts | None, Facts | None]] = {
 }
 
 _BY_KEY = {key: _FUNCTIONS.get(name, (None, None)) for key, name in messages.API_NAMES.items()}
-_REQUESTS = {key: request or generic for key, (request, _) in _BY_KEY.items()}
-_RESPONSES = {key: response or generic for key, (_, response) in _BY_KEY.items()}
-
-
-def request_facts(api_key: int, body: Message, names: TopicNames) -> str:
-    """Describe a request in a few words."""
-    return _REQUESTS[api_key](body, names)
-
-
-def response_facts(api_key: int, body: Message, names: TopicNames) -> str:
-    """Describe a response in a few words, without its errors."""
-    return _RESPONSES[api_key](body, names)
+# API key -> the function that describes a request in a few words.
+REQUEST_FACTS = {key: request or generic for key, (request, _) in _BY_KEY.items()}
+# The same for a response, without its errors.
+RESPONSE_FACTS = {key: response or generic for key, (_, response) in _BY_KEY.items()}

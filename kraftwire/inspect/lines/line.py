@@ -17,7 +17,8 @@ from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
-from kraftwire.inspect.facts import request_facts, response_facts
+from kraftwire.inspect.facts import REQUEST_FACTS, RESPONSE_FACTS
+from kraftwire.inspect.facts.registry import Facts
 from kraftwire.inspect.lines.file_lines import FileLines
 from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
@@ -112,10 +113,9 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
     ) -> _KeptRequest:
         """Return what the line of an exchange needs of its request."""
-        findings = "" if decoded is None else self._findings(decoded)
-        facts = findings
-        if body is not None:
-            facts = self._facts(self._request_text(body, decoded)) + findings
+        facts = "" if body is None else REQUEST_FACTS[body.API_KEY](body, self._topics)
+        if decoded is not None or self._is_coloured:
+            facts = self._request_text(facts, decoded)
         place = self._place(frame)
         return frame.time_ns, place, frame.size, facts, frame.connection, frame.request
 
@@ -129,15 +129,15 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         /,
     ) -> None:
         """Write the line of a response and its request."""
-        if decoded is None:
-            findings, codes = "", []
-            if body is not None and may_have_errors:
-                codes = error_codes(body, frame.api_version or 0)
-        else:
-            codes, findings = decoded.error_codes, self._findings(decoded)
-        facts = findings
+        error, facts = "-", ""
         if body is not None:
-            facts = self._facts(self._response_text(body, decoded)) + findings
+            facts = RESPONSE_FACTS[body.API_KEY](body, self._topics)
+            if may_have_errors and decoded is None:
+                error = self._error(error_codes(body, frame.api_version or 0))
+        if decoded is not None or self._is_coloured:
+            facts = self._response_text(facts, decoded)
+        if decoded is not None:
+            error = self._error(decoded.error_codes)
         if request is None:
             place, sizes = self._place(frame), f"-/{frame.size}"
         else:
@@ -147,7 +147,6 @@ class LineWriter(ExchangeSink[_KeptRequest]):
                 facts = f"{before}; {facts}" if facts else before
         latency = frame.latency_ms
         latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
-        error = self._error(codes) if codes else "-"
         self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
 
     def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
@@ -217,6 +216,8 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         return f"{text} {frame.correlation_id:6}"
 
     def _error(self, codes: list[int]) -> str:
+        if not codes:
+            return "-"
         key = tuple(codes)
         text = self._errors.get(key)
         if text is None:
@@ -226,27 +227,29 @@ class LineWriter(ExchangeSink[_KeptRequest]):
             text = self._errors[key] = paint(names, RED, is_wanted=self._is_coloured)
         return text
 
-    def _facts(self, text: str) -> str:
-        """Escape facts next to colours; without colours, the whole output is escaped later."""
-        return printable(text) if self._is_coloured else text
+    def _request_text(self, facts: str, decoded: Frame | None) -> str:
+        """Add to the facts of a request its login, those of one in an envelope, and findings."""
+        if decoded is not None and decoded.body is not None:
+            if decoded.login is not None:
+                facts = ", ".join(filter(None, (" ".join(filter(None, decoded.login)), facts)))
+            elif inside := self._facts_inside(decoded, REQUEST_FACTS):
+                facts = f"{facts}: {inside}"
+        return self._with_findings(facts, decoded)
 
-    def _request_text(self, body: Message, decoded: Frame | None) -> str:
-        """Return the facts of a request; for an envelope, also those of the request inside."""
-        text = request_facts(body.API_KEY, body, self._topics)
-        login = None if decoded is None else decoded.login
-        if login is not None:
-            return ", ".join([*filter(None, (" ".join(filter(None, login)), text))])
-        inner = None if decoded is None else decoded.inner
-        if inner is None or inner.body is None:
-            return text
-        return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
+    def _response_text(self, facts: str, decoded: Frame | None) -> str:
+        """Add findings to the facts of a response, or to those of one in an envelope."""
+        if decoded is not None and decoded.inner is not None and decoded.inner.body is not None:
+            facts = self._facts_inside(decoded, RESPONSE_FACTS)
+        return self._with_findings(facts, decoded)
 
-    def _response_text(self, body: Message, decoded: Frame | None) -> str:
-        """Return the facts of a response; for an envelope, those of the response inside."""
-        inner = None if decoded is None else decoded.inner
-        if inner is not None and inner.body is not None:
-            body = inner.body
-        return response_facts(body.API_KEY, body, self._topics)
+    def _facts_inside(self, decoded: Frame, functions: dict[int, Facts]) -> str:
+        body = None if decoded.inner is None else decoded.inner.body
+        return "" if body is None else functions[body.API_KEY](body, self._topics)
+
+    def _with_findings(self, facts: str, decoded: Frame | None) -> str:
+        """Add findings. Next to colours facts are escaped; else the whole output is, later."""
+        facts = printable(facts) if self._is_coloured else facts
+        return facts if decoded is None else facts + self._findings(decoded)
 
     def _findings(self, decoded: Frame) -> str:
         """Return the ids of findings, in brackets."""

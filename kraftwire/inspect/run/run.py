@@ -116,14 +116,16 @@ class Run:
 
     def _show_list(self, frames: Sequence[RawFrame]) -> None:
         totals, decode, take = self.totals, self._decoder.decode, self._sink.take_ordinary
+        number, ordinary = totals.frames, 0
         # Not strict: `take_ordinary` yields lazily, when it is the turn of a frame.
-        for frame, is_shown in zip(frames, take(frames, totals.frames)):  # noqa: B905
-            number = totals.frames
-            totals.frames = number + 1
+        for frame, is_shown in zip(frames, take(frames, number)):  # noqa: B905
             if is_shown:
-                totals.shown += 1
+                ordinary += 1
             else:
                 self._show(decode(frame, number))
+            number += 1
+        totals.frames = number
+        totals.shown += ordinary
 
     def _show_exchanges(self, frames: Iterable[RawFrame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""

@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.inspect.facts import request_facts, response_facts
+from kraftwire.inspect.facts import REQUEST_FACTS, RESPONSE_FACTS
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftwire.wire.facts import StructFacts
@@ -26,10 +26,10 @@ def test_a_topic_id_is_shown_by_its_name_once_that_is_known() -> None:
     fetch = FetchRequest(
         topics=[FetchTopic(topic_id=topic_id, partitions=[FetchPartition(fetch_offset=1)])]
     )
-    assert request_facts(1, fetch, names).startswith("AAECAwQFBgcICQoLDA0ODw-0 @1")
+    assert REQUEST_FACTS[1](fetch, names).startswith("AAECAwQFBgcICQoLDA0ODw-0 @1")
     topic = MetadataResponseTopic(name="orders", topic_id=topic_id)
     names.learn(MetadataResponse(topics=[topic]), 12)
-    assert request_facts(1, fetch, names).startswith("orders-0 @1")
+    assert REQUEST_FACTS[1](fetch, names).startswith("orders-0 @1")
 
 
 def _rpc_vectors() -> list[str]:
@@ -41,10 +41,10 @@ def _rpc_vectors() -> list[str]:
 def test_every_message_of_kafka_has_facts(name: str) -> None:
     """No API, version or value may stop a run; facts are one line of bounded length."""
     names = TopicNames()
-    make = request_facts if name.endswith("Request") else response_facts
+    make = REQUEST_FACTS if name.endswith("Request") else RESPONSE_FACTS
     for vector in vectors().get(name, []):
         body = _decoded(vector)
-        text = make(body.API_KEY, body, names)
+        text = make[body.API_KEY](body, names)
         assert "\n" not in text
         assert len(text) < 2000
 
@@ -63,10 +63,10 @@ def _sparse(facts: StructFacts) -> Any:
 @pytest.mark.parametrize("name", _rpc_vectors())
 def test_missing_values_are_not_shown(name: str) -> None:
     """Messages with little content must not be shown as ``results , ,`` or ``groups null``."""
-    make = request_facts if name.endswith("Request") else response_facts
+    make = REQUEST_FACTS if name.endswith("Request") else RESPONSE_FACTS
     cls = messages.find(name)
     for body in (cls(), _sparse(cls.facts().root)):
-        text = make(body.API_KEY, body, TopicNames())
+        text = make[body.API_KEY](body, TopicNames())
         assert not re.search(r"\bnull\b|\bNone\b|  |, ,|,$|^,|: ?$|:$| $", text), text
 
 
@@ -239,7 +239,7 @@ def test_facts_are_the_point_of_a_message(
 ) -> None:
     """The words are the tool's interface to people; tokens are never among them."""
     body = messages.find(name).from_json(fields, version)
-    assert request_facts(body.API_KEY, body, TopicNames()) == facts
+    assert REQUEST_FACTS[body.API_KEY](body, TopicNames()) == facts
 
 
 @pytest.mark.parametrize(
@@ -306,4 +306,4 @@ def test_facts_of_responses(
 ) -> None:
     """Null error messages and empty names are not shown."""
     body = messages.find(name).from_json(fields, version)
-    assert response_facts(body.API_KEY, body, TopicNames()) == facts
+    assert RESPONSE_FACTS[body.API_KEY](body, TopicNames()) == facts

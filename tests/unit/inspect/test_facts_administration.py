@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.inspect.facts import request_facts, response_facts
+from kraftwire.inspect.facts import REQUEST_FACTS, RESPONSE_FACTS
 from kraftwire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -205,10 +205,10 @@ _RESPONSES: list[tuple[Message, str]] = [
 @pytest.mark.parametrize(("body", "facts"), _REQUESTS, ids=lambda each: type(each).__name__)
 def test_facts_of_requests(body: Message, facts: str) -> None:
     """Names stand for Kafka's numbers; a number without a name is shown itself."""
-    assert request_facts(body.API_KEY or 0, body, TopicNames()) == facts
+    assert REQUEST_FACTS[body.API_KEY or 0](body, TopicNames()) == facts
 
 
 @pytest.mark.parametrize(("body", "facts"), _RESPONSES, ids=lambda each: type(each).__name__)
 def test_facts_of_responses(body: Message, facts: str) -> None:
     """What was refused has an error in its own column, and no values."""
-    assert response_facts(body.API_KEY or 0, body, TopicNames()) == facts
+    assert RESPONSE_FACTS[body.API_KEY or 0](body, TopicNames()) == facts
