@@ -1,13 +1,12 @@
 """Decodes frames once for all tables: body, findings and record batches.
 
-Owns the choice between the fast path, for frames without findings, and the decoder that keeps state
-and explains.
+Owns the choice between bodies of ordinary frames, which have no findings, and the full decoder,
+which keeps state and diagnoses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 from kraftwire.capture.framing.frames import RawFrame
@@ -17,9 +16,8 @@ from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.ordinary import RECORDS, OrdinaryBody
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import RecordsField
+from kraftwire.decode.body.scan import RecordsField, error_codes
 from kraftwire.errors import WireError
-from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.messages import FAMILIES
 from kraftwire.spark.captures.batches import (
@@ -28,42 +26,64 @@ from kraftwire.spark.captures.batches import (
     is_plain,
     read_records,
 )
-from kraftwire.spark.captures.findings import finding_cells
 
-_GREETINGS_MAX = 1024
-
-# Tables do not report that Kafka would have encoded a body differently: the check costs as much as
-# decoding, and the difference is harmless.
-_LEFT_OUT = "not-canonical"
+# Id, offset, path and text of a finding.
+FindingCells = tuple[str, int | None, str, str]
 
 
-class Read:
-    """A frame that was read.
+class FrameBody:
+    """A frame with its body and what tables say about it.
 
-    `body` is None where it could not be decoded as a whole. `fields` are its fields with record
-    batches, `show_bytes` tells whether its bytes may appear in a table. Most frames have nothing
-    but a body; the others are `Explained`.
+    `body` is None where it could not be decoded as a whole; `fields` are its fields with record
+    batches. `decoded` is None for an ordinary frame, which has nothing but a body.
+    `may_have_errors` is false if no error code in it is set.
     """
 
-    __slots__ = ("body", "fields", "frame", "version")
-
-    remaining = 0
-    findings: Sequence[Finding] = ()
-    show_bytes = True
-    decoded: Frame | None = None
+    __slots__ = ("body", "decoded", "fields", "frame", "may_have_errors", "version")
 
     def __init__(
-        self, frame: RawFrame, body: Any, version: int, fields: Sequence[FieldRecords]
+        self,
+        frame: RawFrame,
+        body: Any,
+        version: int,
+        fields: Sequence[FieldRecords],
+        decoded: Frame | None = None,
+        *,
+        may_have_errors: bool = True,
     ) -> None:
         self.frame = frame
         self.body = body
         self.version = version
         self.fields = fields
+        self.decoded = decoded
+        self.may_have_errors = may_have_errors
 
     @property
-    def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
+    def remaining(self) -> int:
+        """The number of announced bytes that no field accounts for."""
+        return 0 if self.decoded is None else self.decoded.remaining
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What was found in the frame."""
+        return () if self.decoded is None else self.decoded.findings
+
+    @property
+    def error_codes(self) -> list[int]:
+        """The error codes in a response other than 0, each once."""
+        if self.decoded is not None:
+            return self.decoded.error_codes
+        return error_codes(self.body, self.version) if self.may_have_errors else []
+
+    @property
+    def finding_cells(self) -> list[FindingCells]:
         """The findings, as structs."""
-        return finding_cells(self)
+        if self.decoded is None:
+            return []
+        show = not self.decoded.hides_bytes
+        return [
+            (each.id, each.offset, each.path, each.text(show_bytes=show)) for each in self.findings
+        ]
 
     @property
     def payload(self) -> bytes | None:
@@ -80,34 +100,17 @@ class Read:
         return data
 
 
-class Explained(Read):
-    """A frame that was read by the decoder that explains."""
-
-    def __init__(
-        self, frame: RawFrame, fields: Sequence[FieldRecords], decoded: Frame
-    ) -> None:
-        super().__init__(frame, decoded.body, decoded.body_version, fields)
-        self.remaining = decoded.remaining
-        self.findings = [each for each in decoded.findings if each.id != _LEFT_OUT]
-        self.show_bytes = not decoded.hides_bytes
-        self.decoded = decoded
-
-
-# What every connection begins with: ApiVersions, by direction, version and bytes.
-Greetings = dict[tuple[bool, int | None, bytes], Read]
-
-
-class Bodies:
+class BodyReader:
     """Reads the bodies of frames in order, and keeps what later frames need.
 
-    `greetings` may be shared by all connections. `wants_batches` is false where no table needs the
-    batches of users.
+    `wants_batches` is false where no table needs the batches of users.
     """
 
     def __init__(self, memory: Memory | None = None) -> None:
-        # The batch header is enough for users' records; Kafka's own are decoded elsewhere.
-        self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
-        self.greetings: Greetings = {}
+        # The batch header is enough for users' records; Kafka's own are decoded elsewhere. Nor do
+        # tables report that Kafka would have encoded a body differently: the check costs as much as
+        # decoding, and the difference is harmless.
+        self._decoder = FrameDecoder(Settings(RecordsForm("summary"), is_brief=True), memory)
         self.wants_batches = True
         self.memory = self._decoder.memory
         self.topic_name = self.memory.topics.name
@@ -117,42 +120,21 @@ class Bodies:
         return self._decoder
 
     def __setstate__(self, decoder: FrameDecoder) -> None:
-        Bodies.__init__(self, decoder.memory)
+        BodyReader.__init__(self, decoder.memory)
         self._decoder = decoder
 
-    def read(self, frame: RawFrame, ordinary: OrdinaryBody | None) -> Read:
+    def read(self, frame: RawFrame, ordinary: OrdinaryBody | None) -> FrameBody:
         """Read the next frame; `ordinary` is what `ordinary_body` returns for it."""
         if ordinary is not None:
-            body, version = ordinary[0], frame.api_version or 0
+            body, may_have_errors = ordinary
+            version = frame.api_version or 0
             found = self._without_problems(body, version) if body.NAME in RECORDS else ()
             if found is not None:
                 self.memory.topics.learn(body, version)
-                return Read(frame, body, version, found)
-        return self._read_slowly(frame)
-
-    def _read_slowly(self, frame: RawFrame) -> Read:
-        is_other = frame.api_key != ApiKey.API_VERSIONS
-        if is_other or frame.findings or frame.missing or not frame.request:
-            return self._read_anew(frame)
-        # The bytes differ only in the correlation id.
-        at = 4 if frame.direction == "request" else 0
-        data = frame.data
-        key = at == 4, frame.api_version, data[:at] + data[at + 4 :]
-        known = self.greetings.get(key)
-        if known is not None and len(data) == frame.size:
-            again = copy(known)
-            again.frame = frame
-            return again
-        read = self._read_anew(frame)
-        if len(data) == frame.size and len(self.greetings) < _GREETINGS_MAX:
-            self.greetings[key] = read
-        return read
-
-    def _read_anew(self, frame: RawFrame) -> Read:
+                return FrameBody(frame, body, version, found, may_have_errors=may_have_errors)
         decoded = self._decoder.decode(frame)
-        body = decoded.body
-        fields = self._fields(body, decoded.body_version) if body is not None else ()
-        return Explained(frame, fields, decoded)
+        fields = () if decoded.body is None else self._fields(decoded.body, decoded.body_version)
+        return FrameBody(frame, decoded.body, decoded.body_version, fields, decoded)
 
     def _without_problems(self, body: Any, version: int) -> Sequence[FieldRecords] | None:
         """Return the record batches of a body; None if there are findings about them.
@@ -180,7 +162,7 @@ class Bodies:
         return read_records(where, data, topic, FAMILIES.get(topic or ""))
 
 
-def _body_start(read: Read) -> int:
+def _body_start(read: FrameBody) -> int:
     """Return where the body begins in a frame; records are removed only from responses."""
     if read.decoded is not None:
         return read.decoded.payload.header_end
@@ -189,7 +171,7 @@ def _body_start(read: Read) -> int:
     return 5 if response_header_version(*api) else 4
 
 
-def _without_records(read: Read) -> bytes | None:
+def _without_records(read: FrameBody) -> bytes | None:
     """Return the same message with empty records."""
     frame = read.frame
     start = _body_start(read)

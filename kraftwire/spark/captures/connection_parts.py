@@ -18,7 +18,7 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.ordinary import needs_learning, ordinary_body
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.bodies import FrameBody
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
@@ -85,7 +85,7 @@ class _StateReader(ConnectionDecoder):
         super().__init__(wanted, ConnectionState.start(recording, number), recording)
         self._add = _nowhere
 
-    def _steps_of_frames(self) -> Iterator[Callable[[Read], None]]:
+    def _steps_of_frames(self) -> Iterator[Callable[[FrameBody], None]]:
         if self._wants_exchanges:
             yield self._pair
 
@@ -131,10 +131,10 @@ class _StateReader(ConnectionDecoder):
 
     def _add_skipped(self) -> None:
         for each in self._pending.take_dropped():
-            if isinstance(each, Read):
+            if isinstance(each, FrameBody):
                 self._exchange(self._made(each, None))
 
-    def _read(self, frame: RawFrame) -> Read:
+    def _read(self, frame: RawFrame) -> FrameBody:
         return self._bodies.read(frame, ordinary_body(frame))
 
     def _read_pending(self) -> None:

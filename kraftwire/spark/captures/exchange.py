@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import RESPONSE_LOST, RawFrame
 from kraftwire.decode.body.frame import lazy
-from kraftwire.decode.body.scan import error_codes, topics
+from kraftwire.decode.body.scan import topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.decode.exchange.sinks import no_response_text
-from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.bodies import FindingCells, FrameBody
 from kraftwire.spark.tables.columns import uuid_text
 
 _NS_PER_MS = 1_000_000
@@ -39,8 +39,8 @@ class Exchange:
 
     def __init__(
         self,
-        request: Read | None,
-        response: Read | None,
+        request: FrameBody | None,
+        response: FrameBody | None,
         topic_name: Callable[[str | None, bytes | None], str | None],
     ) -> None:
         """`topic_name` returns the name of a topic by name or id."""
@@ -82,11 +82,7 @@ class Exchange:
     def error_codes(self) -> list[int]:
         """The error codes in the response other than 0, each once."""
         response = self.response
-        if response is None or response.body is None:
-            return []
-        if response.decoded is not None:
-            return response.decoded.error_codes
-        return error_codes(response.body, response.version)
+        return [] if response is None or response.body is None else response.error_codes
 
     @property
     def topics(self) -> list[tuple[str | None, str | None, int | None]]:
@@ -105,9 +101,9 @@ class Exchange:
         return found
 
     @property
-    def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
+    def finding_cells(self) -> list[FindingCells]:
         """The findings of both frames, and that the capture lost the response."""
-        found: list[tuple[str, int | None, str, str]] = []
+        found: list[FindingCells] = []
         asked = self.frame.request
         if self.response is None and asked is not None and asked.lost:
             found.append((RESPONSE_LOST, None, "", no_response_text(asked)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.bodies import FrameBody
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
@@ -95,7 +95,7 @@ class Observer:
             yield from _described(request, response, cluster)
 
     def _fetched(
-        self, request: Read, response: Read, cluster: str | None
+        self, request: FrameBody, response: FrameBody, cluster: str | None
     ) -> Iterator[Observation]:
         frame = request.frame
         replica = replica_of(request.body)
@@ -137,7 +137,9 @@ class Observer:
         return caught_up
 
 
-def _described(request: Read, response: Read, cluster: str | None) -> Iterator[Observation]:
+def _described(
+    request: FrameBody, response: FrameBody, cluster: str | None
+) -> Iterator[Observation]:
     frame = request.frame
     time_ns = response.frame.time_ns
     for topic in response.body.topics:

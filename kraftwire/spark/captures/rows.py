@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.bodies import FrameBody
 from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
 from kraftwire.spark.tables.columns import Table, micros
 from kraftwire.wire.message import Message
@@ -92,7 +92,7 @@ class TypedRows:
         self._bytes = 0
         self._chunks: list[pa.RecordBatch] = []
 
-    def add(self, read: Read) -> None:
+    def add(self, read: FrameBody) -> None:
         """Add a frame, if its body could be decoded completely."""
         if read.body is None:
             return

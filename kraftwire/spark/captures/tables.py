@@ -16,7 +16,7 @@ from kraftwire.decode.body.ordinary import needs_learning, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
-from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
+from kraftwire.spark.captures.bodies import BodyReader, FrameBody
 from kraftwire.spark.captures.connection_bytes import ConnectionBytes, PositionMap
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
@@ -86,7 +86,6 @@ class Tables:
         self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
         self.typed = typed_rows(wanted)
         self.sums: dict[str, FileSums] = {}
-        self.greetings: Greetings = {}
 
     def decode(
         self, recording: Recording, numbers: Iterable[int], bytes_max: int = TOGETHER_BYTES_MAX
@@ -169,8 +168,8 @@ class ConnectionState:
     """
 
     about: Connection
-    bodies: Bodies
-    pending: PendingRequests[Read | RawFrame] = field(
+    bodies: BodyReader
+    pending: PendingRequests[FrameBody | RawFrame] = field(
         default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
     )
     raft: QuorumExchanges = field(default_factory=QuorumExchanges)
@@ -181,7 +180,7 @@ class ConnectionState:
     def start(cls, recording: Recording, number: int) -> ConnectionState:
         """Return the state before the first frame."""
         indexed = recording.connections[number - 1]
-        return cls(Connection(number, indexed), Bodies(recording.shared_names.start()))
+        return cls(Connection(number, indexed), BodyReader(recording.shared_names.start()))
 
 
 class ConnectionDecoder:
@@ -198,7 +197,6 @@ class ConnectionDecoder:
         self._state = state
         self._about = state.about
         self._bodies = state.bodies
-        self._bodies.greetings = tables.greetings
         self._bodies.wants_batches = not _WITH_BATCHES.isdisjoint(tables.rows)
         self._pending = state.pending
         self._raft = state.raft
@@ -207,7 +205,7 @@ class ConnectionDecoder:
         self._exchange_steps = list(self._steps_of_exchanges())
         self._positions: PositionMap | None = None
 
-    def _steps_of_frames(self) -> Iterator[Callable[[Read], None]]:
+    def _steps_of_frames(self) -> Iterator[Callable[[FrameBody], None]]:
         """Yield what is done with every frame, for the tables that are wanted."""
         rows = self._tables.rows
         if "frames" in rows:
@@ -325,7 +323,7 @@ class ConnectionDecoder:
             self._about.closed_ns = ending.time_ns
             self._about.is_reset = ending.is_reset
 
-    def _frame(self, read: Read) -> None:
+    def _frame(self, read: FrameBody) -> None:
         frame = read.frame
         about = self._about
         about.frames += 1
@@ -338,18 +336,18 @@ class ConnectionDecoder:
         for step in self._frame_steps:
             step(read)
 
-    def _add_typed(self, read: Read) -> None:
+    def _add_typed(self, read: FrameBody) -> None:
         key = read.frame.api_key
         typed = None if key is None else self._tables.typed.get((key, read.frame.is_request))
         if typed is not None:
             typed.add(read)
 
-    def _add_bad_bytes(self, read: Read) -> None:
+    def _add_bad_bytes(self, read: FrameBody) -> None:
         if read.findings:
             for bad in bad_bytes(read):
                 self._add("bad_input", bad)
 
-    def _add_records(self, read: Read) -> None:
+    def _add_records(self, read: FrameBody) -> None:
         for where in read.fields:
             for batch in where.batches:
                 is_valid = True if read.decoded is None else batch.is_valid
@@ -357,7 +355,7 @@ class ConnectionDecoder:
             for record in where.own:
                 self._add("metadata_records", FrameRecord(read.frame, where, record))
 
-    def _pair(self, read: Read) -> None:
+    def _pair(self, read: FrameBody) -> None:
         """Add the exchanges that a frame completes."""
         frame = read.frame
         request = frame.request
@@ -371,7 +369,7 @@ class ConnectionDecoder:
         else:
             self._wait(frame, request, read)
 
-    def _wait(self, frame: RawFrame, request: Request, kept: Read | RawFrame) -> None:
+    def _wait(self, frame: RawFrame, request: Request, kept: FrameBody | RawFrame) -> None:
         """Keep a request until its response comes; a single one is kept whatever its size."""
         weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
         self._pending.add(request, kept, weight)
@@ -382,7 +380,7 @@ class ConnectionDecoder:
         for each in self._pending.take_dropped():
             self._exchange(self._made(each, None))
 
-    def _made(self, request: Read | RawFrame | None, response: Read | None) -> Exchange:
+    def _made(self, request: FrameBody | RawFrame | None, response: FrameBody | None) -> Exchange:
         assert not isinstance(request, RawFrame), "requests of rows were read when they came"
         return Exchange(request, response, self._bodies.topic_name)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.records.reader import Batch
-from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.bodies import FrameBody
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.tables.columns import known, uuid_text
 
@@ -58,7 +58,7 @@ def traffic_rows(exchange: Exchange, topic_name: TopicName) -> Iterator[Partitio
         yield from _fetched(request, response, topic_name)
 
 
-def _sizes(read: Read) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
+def _sizes(read: FrameBody) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
     """Return bytes, records and batches of each struct that holds records, by its identity."""
     return {
         id(field.where.holder): (
@@ -79,7 +79,7 @@ def _first_timestamp(batches: tuple[Batch, ...]) -> int | None:
 
 
 def _produced(
-    request: Read, response: Read | None, topic_name: TopicName
+    request: FrameBody, response: FrameBody | None, topic_name: TopicName
 ) -> Iterator[PartitionTraffic]:
     results = {}
     if response is not None and response.body is not None:
@@ -109,7 +109,9 @@ def _produced(
             )
 
 
-def _fetched(request: Read, response: Read, topic_name: TopicName) -> Iterator[PartitionTraffic]:
+def _fetched(
+    request: FrameBody, response: FrameBody, topic_name: TopicName
+) -> Iterator[PartitionTraffic]:
     replica = replica_of(request.body)
     requested = {
         (topic.topic or topic.topic_id, part.partition): part.fetch_offset

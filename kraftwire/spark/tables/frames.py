@@ -1,7 +1,7 @@
 """The tables that are made from the frames of captures, row by row.
 
-`cell` of a column takes a `Read` for frames, an `Exchange` for exchanges, and so on: the classes in
-`kraftwire.spark.captures`.
+`cell` of a column takes a `FrameBody` for frames, an `Exchange` for exchanges, and so on: the
+classes in `kraftwire.spark.captures`.
 """
 
 from __future__ import annotations
