@@ -16,6 +16,7 @@ import trio
 from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.node.logs import RateLimit, log
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.transport.client_connection import ClientConnection, OpenStream
@@ -29,7 +30,7 @@ RECONNECT_BACKOFF_MS = (50, 500)
 
 # The lowest versions that the raft client may use: a Fetch below 13 has the topic's name in place
 # of its id, which every quorum refuses.
-OWN_VERSIONS = {1: (13, 18)}
+OWN_VERSIONS = {ApiKey.FETCH: (13, 18)}
 
 
 class LinkDown(Exception):

@@ -23,7 +23,7 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import Aim, ClientSession
-from kraftwire.transport.streams import Stream, Tap, TapFactory, close_now
+from kraftwire.transport.streams import TLS_ALERT, Stream, Tap, TapFactory, close_now
 from kraftwire.wire.message import Message
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ _OTHER_SERVERS = (
     (b"<html", "an HTTP server"),
     (b"SSH-", "an SSH server"),
 )
-# A TLS listener answers plaintext with an alert, whose first bytes these are.
-_TLS_ALERT = b"\x15\x03"
 
 # The system's errors for a name without an address; its other errors may be transient.
 _NO_ADDRESS = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -259,7 +257,7 @@ class ClientConnection:
         """Check the first bytes of a node. Raises: SecurityError, WireError if another kind of
         server sent them."""
         where = address_text(self.address)
-        if self._explains and self._secured is None and data.startswith(_TLS_ALERT):
+        if self._explains and self._secured is None and data.startswith(TLS_ALERT):
             from kraftwire.transport.explain import not_plaintext
 
             raise await not_plaintext(where, *self.address, "PLAINTEXT")

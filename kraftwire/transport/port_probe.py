@@ -25,8 +25,6 @@ from kraftwire.security.settings import PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL
 from kraftwire.security.tls import unverified_tls
 from kraftwire.wire.frame import FrameBuffer, frame
 
-# How a TLS listener answers plaintext: an alert, whose first bytes these are.
-TLS_ALERT = b"\x15\x03"
 # A probe must not delay the end of a command noticeably.
 _SECONDS = 1.5
 _READ_BYTES = 64 * 1024

@@ -24,7 +24,7 @@ from kraftwire.transport.explain import (
     tls_failure,
 )
 from kraftwire.transport.login import Login
-from kraftwire.transport.port_probe import TLS_ALERT
+from kraftwire.transport.streams import TLS_ALERT
 from kraftwire.wire.frame import LENGTH_SIZE, frame, frame_size
 
 _Result = TypeVar("_Result")

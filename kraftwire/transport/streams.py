@@ -7,6 +7,9 @@ from typing import Protocol
 
 import trio
 
+# How a TLS listener answers plaintext: an alert, whose first bytes these are.
+TLS_ALERT = b"\x15\x03"
+
 
 class Stream(Protocol):
     """The part of `trio.SocketStream` that connections use; tests put memory in its place."""
