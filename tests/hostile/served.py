@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -13,19 +12,14 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
-from kraftwire.node.config import ConnectionLimits
-from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard
-from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.hostile.secured import CLEAR, SECURED, enter, secured_guard
-
-Answer = Callable[[Request], Awaitable[Message | None]]
+from tests.support.accepted import Handle, accepted
 
 _SEND_BYTES = 4096
 _VERSIONS = {0: (0, 11), 1: (4, 18), 3: (0, 13), 18: (0, 4)}
@@ -51,7 +45,7 @@ class Served:
     def __init__(
         self,
         nursery: trio.Nursery,
-        answer: Answer = _metadata,
+        answer: Handle = _metadata,
         *,
         limit: int = 1 << 30,
         guard: Guard | None = None,
@@ -94,13 +88,12 @@ class Served:
 
     def serve(self, stream: Any) -> None:
         """Serve a stream."""
-        listener = Listener("CONTROLLER", "here", 9093, True, True)
-        connection = AcceptedConnection(
+        connection = accepted(
             stream,
-            Service(listener, _VERSIONS, self._answer, self._guard),
-            ConnectionLimits(),
+            _VERSIONS,
+            self._answer,
+            guard=self._guard,
             stats=self.stats,
-            refusals=RateLimit(trio.current_time),
             admission=self._admission,
         )
         self._nursery.start_soon(connection.serve)

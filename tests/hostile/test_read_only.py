@@ -16,18 +16,15 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftwire.node import handlers
-from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
-from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.read_only import CHANGING
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS, offered
-from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message, Struct
 from tests.hostile.served import request_frame
+from tests.support.accepted import accepted
 from tests.support.node_stub import StubNode, answer_of, request_of, with_brokers
 from tests.support.random_messages import fresh_seed, random_message
 
@@ -127,12 +124,7 @@ async def test_the_mark_of_a_listener_reaches_the_handlers(
 
     near, far = trio.testing.memory_stream_pair()
     listener = Listener("PLAINTEXT", "here", 9092, False, True, is_read_only)
-    service = Service(listener, BROKER_VERSIONS, answer)
-    limits, stats = ConnectionLimits(), ConnectionStats()
-    connection = AcceptedConnection(
-        far, service, limits, stats=stats, refusals=RateLimit(trio.current_time)
-    )
-    nursery.start_soon(connection.serve)
+    nursery.start_soon(accepted(far, BROKER_VERSIONS, answer, listener=listener).serve)
     await near.send_all(request_frame(UnregisterBrokerRequest(broker_id=1), 0))
     size = int.from_bytes(await near.receive_some(4), "big")
     told = decode_response(bytes(await near.receive_some(size)), UnregisterBrokerRequest.API_KEY, 0)

@@ -16,10 +16,6 @@ from kraftwire.messages.api_versions_response import (
 )
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.node.config import ConnectionLimits
-from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
-from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.logs import RateLimit
@@ -28,9 +24,7 @@ from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.message import Message
-
-LISTENER = Listener("CONTROLLER", "peer", 9093, True, False)
-Handle = Callable[[Request], Awaitable[Message | None]]
+from tests.support.accepted import Handle, accepted
 
 
 class FarSide:
@@ -60,10 +54,7 @@ class FarSide:
         return Link("raft-client-1", stats=self.stats, refusals=limit, open_stream=self.connect)
 
     async def _serve(self, far: Any) -> None:
-        service = Service(LISTENER, self.versions, self._answer)
-        stats, limit = ConnectionStats(), RateLimit(trio.current_time)
-        limits = ConnectionLimits()
-        await AcceptedConnection(far, service, limits, stats=stats, refusals=limit).serve()
+        await accepted(far, self.versions, self._answer).serve()
 
     async def _answer(self, request: Request) -> Message | None:
         if isinstance(request.message, ApiVersionsRequest):

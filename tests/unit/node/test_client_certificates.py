@@ -12,14 +12,12 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits, load
-from kraftwire.node.connection import AcceptedConnection, Service
-from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logins import guards_of, stores_of
-from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.support.accepted import accepted
 from tests.support.certificates import Identity, authority, identity, pem
 from tests.support.node_stub import StubNode
 
@@ -99,10 +97,10 @@ async def _is_served(path: Path, context: ssl.SSLContext) -> bool:
 
     async def serve() -> None:
         stream = await listening.accept()
-        service = Service(listener, {18: (0, 4)}, _versions, guard)
-        refusals = RateLimit(trio.current_time)
-        stats = ConnectionStats()
-        await AcceptedConnection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
+        connection = accepted(
+            stream, {18: (0, 4)}, _versions, listener=listener, guard=guard, limits=LIMITS
+        )
+        await connection.serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
@@ -21,7 +20,6 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logs import LOGGER, RateLimit
@@ -29,13 +27,13 @@ from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.support.accepted import Handle, accepted
 from tests.support.autojump import autojump
 
 pytestmark = autojump
 
 LISTENER = Listener("PLAINTEXT", "localhost", 9092, False, True)
 VERSIONS = {0: (0, 11), 3: (0, 13), 18: (0, 5)}
-Handle = Callable[[Request], Awaitable[Message | None]]
 
 
 async def answer_by_kind(request: Request) -> Message:
@@ -57,13 +55,13 @@ class Peer:
         self.stats = ConnectionStats()
         self.admission = Admission()
         self.stream, own = trio.testing.memory_stream_pair()
-        service = Service(LISTENER, VERSIONS, answer)
-        self.connection = AcceptedConnection(
+        self.connection = accepted(
             own,
-            service,
-            limits or ConnectionLimits(),
+            VERSIONS,
+            answer,
+            listener=LISTENER,
+            limits=limits,
             stats=self.stats,
-            refusals=RateLimit(trio.current_time),
             peer="10.0.0.1:5",
             admission=self.admission,
         )

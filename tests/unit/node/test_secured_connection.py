@@ -19,13 +19,10 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.node.config import ConnectionLimits
-from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.logins import follow_stores, store_warnings
-from kraftwire.node.logs import RateLimit
 from kraftwire.properties import Properties
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.security.credentials import PLAIN, PasswordCredentials
@@ -43,6 +40,7 @@ from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message
+from tests.support.accepted import accepted
 from tests.support.certificates import identity
 from tests.support.node_stub import in_virtual_time
 
@@ -69,18 +67,18 @@ class Peer:
         self.seen: list[Request] = []
         self.stats = ConnectionStats()
         self.stream, far = trio.testing.memory_stream_pair()
-        listener = Listener("CONTROLLER", "here", 9093, True, True)
 
         async def answer(request: Request) -> Message:
             self.seen.append(request)
             return MetadataResponse()
 
-        connection = AcceptedConnection(
+        connection = accepted(
             far,
-            Service(listener, VERSIONS, answer, passed),
-            LIMITS,
+            VERSIONS,
+            answer,
+            guard=passed,
+            limits=LIMITS,
             stats=self.stats,
-            refusals=RateLimit(trio.current_time),
             peer="10.0.0.1:5000",
         )
         nursery.start_soon(connection.serve)
@@ -257,9 +255,7 @@ async def _plaintext_at_tls() -> dict[str, int]:
 
     async def serve() -> None:
         stream = await listening.accept()
-        service = Service(Listener("C", "", 1, True, False), VERSIONS, _unused, guard)
-        refusals = RateLimit(trio.current_time)
-        await AcceptedConnection(stream, service, LIMITS, stats=stats, refusals=refusals).serve()
+        await accepted(stream, VERSIONS, _unused, guard=guard, limits=LIMITS, stats=stats).serve()
 
     async with listening, trio.open_nursery() as nursery:
         nursery.start_soon(serve)

@@ -16,15 +16,12 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits
-from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import AcceptedConnection, Service
-from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
-from kraftwire.node.logs import RateLimit
 from kraftwire.node.request_codec import DECODE_INLINE_BYTES
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.support.accepted import accepted
 from tests.support.autojump import autojump
 
 VERSIONS = {55: (0, 2)}
@@ -35,16 +32,12 @@ async def _answer(request: Request) -> Message | None:
     return DescribeQuorumResponse(error_code=len(request.message.topics[0].partitions) % 100)
 
 
-def served(nursery: trio.Nursery, handshake_ms: int) -> tuple[Any, ConnectionStats]:
+def served(nursery: trio.Nursery, handshake_ms: int) -> Any:
     """The client's end of a connection that is being served."""
     near, far = trio.testing.memory_stream_pair()
-    service = Service(Listener("CONTROLLER", "here", 9093, True, False), VERSIONS, _answer)
-    stats, limits = ConnectionStats(), ConnectionLimits(handshake_ms=handshake_ms)
-    connection = AcceptedConnection(
-        far, service, limits, stats=stats, refusals=RateLimit(trio.current_time)
-    )
-    nursery.start_soon(connection.serve)
-    return near, stats
+    limits = ConnectionLimits(handshake_ms=handshake_ms)
+    nursery.start_soon(accepted(far, VERSIONS, _answer, limits=limits).serve)
+    return near
 
 
 async def _trickle(stream: Any) -> None:
@@ -57,7 +50,7 @@ async def _trickle(stream: Any) -> None:
 @autojump
 async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> None:
     """A thousand such connections would hold a node's memory for as long as they want."""
-    near, _ = served(nursery, handshake_ms=2000)
+    near = served(nursery, handshake_ms=2000)
     await near.send_all((1000).to_bytes(4, "big"))
     began = trio.current_time()
     with pytest.raises(trio.BrokenResourceError):
@@ -68,7 +61,7 @@ async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> N
 @pytest.mark.trio
 async def test_a_large_request_is_answered(nursery: trio.Nursery) -> None:
     """It is decoded in a thread, so that its contents cannot make the core wait."""
-    near, _ = served(nursery, handshake_ms=30_000)
+    near = served(nursery, handshake_ms=30_000)
     partitions = [PartitionData(partition_index=place) for place in range(9_042)]
     body = DescribeQuorumRequest(topics=[TopicData(topic_name="t" * 30_000, partitions=partitions)])
     header = RequestHeader(request_api_key=55, request_api_version=2, correlation_id=7)
