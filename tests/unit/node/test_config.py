@@ -63,6 +63,25 @@ def test_a_file_of_the_raft_readme_is_taken_as_it_is(tmp_path: Path) -> None:
     assert config.warnings == ()
 
 
+def test_the_defaults_of_the_table_are_those_of_the_configuration(tmp_path: Path) -> None:
+    """Programs make configurations without a file; both have to mean the same."""
+    found = load(write(tmp_path, README_FILE))
+    given = NodeConfig(
+        path=found.path,
+        node_id=2,
+        roles=found.roles,
+        is_raft_readme=True,
+        listeners=found.listeners,
+        advertised=found.advertised,
+        controller_listeners=found.controller_listeners,
+        inter_broker_listener="PLAINTEXT",
+        voters=found.voters,
+        log_dirs=found.log_dirs,
+        metadata_log_dir=found.metadata_log_dir,
+    )
+    assert found == given
+
+
 def test_a_node_of_both_roles_serves_each_api_on_its_own_listener(tmp_path: Path) -> None:
     """A client must not reach controller APIs through the clients' port."""
     config = combined(tmp_path)
