@@ -260,7 +260,7 @@ class ClientConnection:
         if self._explains and self._secured is None and data.startswith(TLS_ALERT):
             from kraftwire.transport.explain import not_plaintext
 
-            raise await not_plaintext(where, *self.address, "PLAINTEXT")
+            raise await not_plaintext(self.address, "PLAINTEXT")
         for start, name in _OTHER_SERVERS:
             if data[: len(start)].upper() == start.upper():
                 size = int.from_bytes(data[:4], "big")
@@ -276,8 +276,7 @@ class ClientConnection:
             return await self._secured.closed_early(problem)
         from kraftwire.transport.explain import closed_early
 
-        where = address_text(self.address)
-        return await closed_early(where, *self.address, "PLAINTEXT", problem=problem)
+        return await closed_early(self.address, "PLAINTEXT", problem=problem)
 
     def _lost(self, problem: str) -> ApiError:
         return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ssl
 
 from kraftwire.errors import ApiError, SecurityError
+from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.errors import CREDENTIALS, LISTENER, MECHANISM, TICKET, SaslError
 from kraftwire.security.host_check import OTHER_HOST
@@ -49,37 +50,36 @@ _NO_VERSION = frozenset(
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 
 
-def network_error(where: str, problem: str) -> ApiError:
+def network_error(address: Address, problem: str) -> ApiError:
     """Return an error of the network, after which trying again may help."""
-    return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{where}: {problem}")
+    return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(address)}: {problem}")
 
 
-async def not_plaintext(where: str, host: str, port: int, own: str) -> SecurityError:
+async def not_plaintext(address: Address, own: str) -> SecurityError:
     """Explain the answer of a TLS listener to a client without TLS, whose protocol is `own`."""
-    return _other_protocol(where, own, await probe_port(host, port, is_tls=True), "TLS")
+    return _other_protocol(address, own, await probe_port(*address, is_tls=True), "TLS")
 
 
-async def closed_early(
-    where: str, host: str, port: int, own: str, *, problem: str
-) -> SecurityError | ApiError:
+async def closed_early(address: Address, own: str, *, problem: str) -> SecurityError | ApiError:
     """Explain why a node closed a connection without an answer to its first request.
 
     `problem` is what to say if nothing shows that the port speaks another protocol.
     """
     has_tls = own in (SSL, SASL_SSL)
     for is_tls in (has_tls, not has_tls):
-        result = await probe_port(host, port, is_tls=is_tls)
+        result = await probe_port(*address, is_tls=is_tls)
         if result.protocol == own:
             break
         if result.protocol is not None or (result.certificate and not has_tls):
-            return _other_protocol(where, own, result, "TLS")
-    return network_error(where, problem)
+            return _other_protocol(address, own, result, "TLS")
+    return network_error(address, problem)
 
 
 async def tls_failure(
-    where: str, address: tuple[str, int], error: Exception, security: ClientSecurity
+    address: Address, error: Exception, security: ClientSecurity
 ) -> SecurityError | ApiError:
     """Explain a failed handshake, or an alert after it."""
+    where = address_text(address)
     cause = error if isinstance(error, ssl.SSLError) else error.__cause__
     own = security.settings.protocol
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -89,23 +89,23 @@ async def tls_failure(
     if not alert and (reason in _NO_TLS or not reason or "EOF" in reason):
         result = await probe_port(*address, is_tls=False)
         if result.protocol in (PLAINTEXT, SASL_PLAINTEXT):
-            return _other_protocol(where, own, result, "no TLS")
+            return _other_protocol(address, own, result, "no TLS")
         if reason in _NO_TLS:
             text = f"{where}: the TLS handshake failed: this port speaks neither TLS nor Kafka"
             return SecurityError(f"{text}; check the address", is_usage=True)
-        return network_error(where, "the node closed the connection during the TLS handshake")
+        return network_error(address, "the node closed the connection during the TLS handshake")
     return _alert_failure(where, alert or reason, security)
 
 
-def sasl_failure(where: str, error: SaslError, security: ClientSecurity) -> SecurityError:
+def sasl_failure(address: Address, error: SaslError, security: ClientSecurity) -> SecurityError:
     """Explain a failed login."""
-    login = security.login
+    login, where = security.login, address_text(address)
     assert login is not None
     mechanism = login.mechanism
     if error.check == LISTENER:
         protocol = SSL if security.tls is not None else PLAINTEXT
         result = ProbeResult(protocol)
-        return _other_protocol(where, security.settings.protocol, result, protocol)
+        return _other_protocol(address, security.settings.protocol, result, protocol)
     if error.check == MECHANISM:
         text = f"{where}: the node does not take the mechanism {mechanism}: {error.detail}"
         return SecurityError(f"{text}; set {login.mechanism_place}", is_usage=True)
@@ -123,7 +123,7 @@ def sasl_failure(where: str, error: SaslError, security: ClientSecurity) -> Secu
     return SecurityError(text, is_usage=False)
 
 
-def _other_protocol(where: str, own: str, result: ProbeResult, found: str) -> SecurityError:
+def _other_protocol(address: Address, own: str, result: ProbeResult, found: str) -> SecurityError:
     """Explain that the port speaks another protocol: which, and what to set."""
     if result.protocol is None:
         what, wanted = found, f"{SSL} or {SASL_SSL}"
@@ -131,7 +131,7 @@ def _other_protocol(where: str, own: str, result: ProbeResult, found: str) -> Se
         what, wanted = str(result), result.protocol
     login = " with sasl.mechanism and sasl.jaas.config" if result.mechanisms else ""
     return SecurityError(
-        f"{where}: this port speaks {what}, and this client {own}: set "
+        f"{address_text(address)}: this port speaks {what}, and this client {own}: set "
         f"security.protocol={wanted}{login} in the client's properties (--command-config)",
         is_usage=True,
     )

@@ -67,7 +67,6 @@ class SecuredStream:
     ) -> None:
         self._security = security
         self._address = (host, port)
-        self._where = address_text(self._address)
         self._client_id = client_id
         self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = stream
         self._rest = bytearray()
@@ -117,7 +116,7 @@ class SecuredStream:
     async def closed_early(self, problem: str) -> SecurityError | ApiError:
         """Explain why the node closed this connection without any answer."""
         own = self._security.settings.protocol
-        return await closed_early(self._where, *self._address, own, problem=problem)
+        return await closed_early(self._address, own, problem=problem)
 
     async def _explained(self, act: Callable[[], Awaitable[_Result]]) -> _Result:
         try:
@@ -143,14 +142,11 @@ class SecuredStream:
         cipher = secured.cipher()
         if cipher is not None and not tls.allows(cipher[0]):
             place = self._security.settings.properties.place("ssl.cipher.suites")
-            raise SecurityError(
-                f"{self._where}: the node chose the cipher suite {cipher[0]}, which {place} does "
-                "not allow",
-                is_usage=True,
-            )
+            text = f"the node chose the cipher suite {cipher[0]}, which {place} does not allow"
+            raise SecurityError(f"{address_text(self._address)}: {text}", is_usage=True)
 
     async def _tls_failure(self, error: Exception) -> SecurityError | ApiError:
-        return await tls_failure(self._where, self._address, error, self._security)
+        return await tls_failure(self._address, error, self._security)
 
     async def _log_in(self) -> None:
         login = self._security.login
@@ -166,12 +162,12 @@ class SecuredStream:
         except SaslError as error:
             if error.check == LISTENER and self._versions is not None:
                 # Nodes renew a session once a second at most (SEC-S11); a new connection is served.
-                raise network_error(self._where, "the node does not renew the session") from None
-            raise sasl_failure(self._where, error, self._security) from None
+                raise network_error(self._address, "the node does not renew the session") from None
+            raise sasl_failure(self._address, error, self._security) from None
         except WireError as error:
             # The node would give the same answer again.
             unreadable = SaslError(PROTOCOL, f"an answer cannot be read: {error}")
-            raise sasl_failure(self._where, unreadable, self._security) from None
+            raise sasl_failure(self._address, unreadable, self._security) from None
         except trio.BrokenResourceError:
             problem = "the node reset the connection during the login"
             raise await self.closed_early(problem) from None
@@ -200,7 +196,7 @@ class SecuredStream:
             if len(self._rest) >= LENGTH_SIZE:
                 if self._security.tls is None and self._rest.startswith(TLS_ALERT):
                     own = self._security.settings.protocol
-                    raise await not_plaintext(self._where, *self._address, own)
+                    raise await not_plaintext(self._address, own)
                 end = LENGTH_SIZE + frame_size(self._rest, limit=_ANSWER_BYTES_MAX)
                 if len(self._rest) >= end:
                     payload = bytes(self._rest[LENGTH_SIZE:end])
