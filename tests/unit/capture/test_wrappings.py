@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire import engine
 from kraftwire.capture.framing.health import WRAPPINGS_LISTED, Health
 from kraftwire.capture.packets.links import SegmentReader
 from kraftwire.capture.packets.packet import Packet
@@ -216,15 +217,39 @@ def test_a_tunnelled_packet_may_come_in_pieces(tmp_path: Path) -> None:
 
 def test_a_server_may_listen_at_the_port_of_stt(tmp_path: Path) -> None:
     """Then it is TCP, and Kafka in it."""
-    segments = [
+    frames, capture = decode(tmp_path / "a.pcap", pcap(_at_port_of_stt(_segments())))
+    assert len(frames) == 2
+    assert not capture.health.unopened
+
+
+@pytest.mark.parametrize("each_engine", engine.available(), indirect=True)
+def test_both_engines_take_the_same_segments_for_frames_of_stt(
+    tmp_path: Path, each_engine: str
+) -> None:
+    """Also one that continues a connection: nothing distinguishes it from a frame."""
+    session = Session().open()
+    for number in range(1, 9):
+        session.client(request(number, b"abc")).server(response(number, b"defgh"))
+    segments = session.segments
+    like = next(s for s in segments[9:] if s.payload and s.target[1] == 9092)
+    shift = (len(like.payload) << 16) - like.seq
+    moved = [
+        replace(s, seq=s.seq + shift) if s.target[1] == 9092 else replace(s, ack=s.ack + shift)
+        for s in segments
+    ]
+    frames, capture = decode(tmp_path / f"{each_engine}.pcap", pcap(_at_port_of_stt(moved)))
+    assert capture.health.unopened == {"STT (TCP 7471)": 1}
+    assert sum(frame.is_request for frame in frames) == 7
+
+
+def _at_port_of_stt(segments: list[Segment]) -> list[tuple[int, bytes]]:
+    """The packets of segments whose server listens at another port."""
+    moved = [
         replace(s, **{end: (host, 7471 if port == 9092 else port) for end, (host, port) in
                       (("source", s.source), ("target", s.target))})
-        for s in _segments()
+        for s in segments
     ]
-    packets = [(s.time_ns, ethernet(ip_packet(s))) for s in segments]
-    frames, capture = decode(tmp_path / "a.pcap", pcap(packets))
-    assert len(frames) == 2
-    assert not capture.health.opened
+    return [(s.time_ns, ethernet(ip_packet(s))) for s in moved]
 
 
 def test_nested_wrappings_are_named_from_the_outside(tmp_path: Path) -> None:
