@@ -102,21 +102,42 @@ class _Feed:
         return self._block[self._at : self._at + size]
 
 
-class XzReader:
-    """Unpacks the streams of an xz file.
+class _Decoder(Protocol):
+    """A decoder of the standard library, for one stream."""
 
-    `packed_size` is the size of the file where it is known, else 0.
+    @property
+    def eof(self) -> bool:
+        """Whether the stream is over."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether it has unpacked all that it was fed."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What it was fed beyond the end of the stream."""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Return the next unpacked bytes."""
+
+
+class _StreamReader:
+    """Unpacks the streams of a file, one after the other.
+
+    `packed_size` is the size of the file where it is known, else 0. With `is_large`, the dictionary
+    must be worth its memory.
     """
+
+    cut_text = _CUT
+    _decoder: _Decoder
 
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
         self._feed = _Feed(packed)
         self._packed_size = packed_size
         self._unpacked = 0
         self._is_large = False
+        # Whether nothing has come out of this stream, and others were before it.
         self._is_later = False
-        # Fed to this stream before anything came out of the file, to begin again with.
-        self._start = bytearray()
-        self._decoder = _decoder(WINDOW_BYTES_FREE)
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, at most `size`; none at the end.
@@ -124,43 +145,23 @@ class XzReader:
         Raises: EOFError where the file is cut off, OSError or LZMAError where it is damaged or
         claims too much.
         """
-        while True:
-            if self._decoder.eof and not self._next_stream():
-                return b""
+        while not self._decoder.eof or self._next_stream():
             fresh = self._feed.take() if self._decoder.needs_input else b""
             if not fresh and self._decoder.needs_input:
-                raise EOFError(_CUT)
-            try:
-                data = self._unpack(fresh, size)
-            except lzma.LZMAError:
-                if self._is_later:
-                    return b""  # bytes after a stream that do not begin another stream are ignored
-                raise
+                raise EOFError(self.cut_text)
+            data = self._unpack(fresh, size)
+            if data is None:
+                return b""  # bytes after a stream that do not begin another stream are ignored
             if data:
                 self._is_later = False
                 self._unpacked += len(data)
                 if self._is_large:
                     ensure_window(self._unpacked, max(self._feed.read, self._packed_size))
                 return data
+        return b""
 
     def close(self) -> None:
         """Do nothing: the caller owns the file."""
-
-    def _unpack(self, fresh: bytes, size: int) -> bytes:
-        if not self._unpacked and not self._is_large:
-            self._start += fresh
-        try:
-            return self._decoder.decompress(fresh, size)
-        except lzma.LZMAError as error:
-            if "Memory usage limit" not in str(error):
-                raise
-        if self._is_large or self._unpacked:
-            raise OSError("it claims a dictionary that is too large: unpack it beforehand")
-        self._is_large = True
-        self._decoder = _decoder(WINDOW_BYTES_MAX)
-        fresh = bytes(self._start)
-        self._start.clear()
-        return self._unpack(fresh, size)
 
     def _next_stream(self) -> bool:
         """Begin the stream that follows the present one; returns whether there is one."""
@@ -168,13 +169,48 @@ class XzReader:
         if not self._feed.peek(1):
             return False
         self._is_later = True
-        self._start.clear()
-        self._decoder = _decoder(WINDOW_BYTES_MAX if self._is_large else WINDOW_BYTES_FREE)
+        self._begin_stream()
         return True
 
+    def _begin_stream(self) -> None:
+        """Make the decoder of a stream."""
+        raise NotImplementedError
 
-def _decoder(window: int) -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=window + _OVERHEAD)
+    def _unpack(self, fresh: bytes, size: int) -> bytes | None:
+        """Return the next bytes, which may be none; None if a later stream is none."""
+        raise NotImplementedError
+
+
+class XzReader(_StreamReader):
+    """Unpacks the streams of an xz file."""
+
+    def __init__(self, packed: Packed, packed_size: int = 0) -> None:
+        super().__init__(packed, packed_size)
+        # Fed to this stream before anything came out of the file, to begin again with.
+        self._start = bytearray()
+        self._begin_stream()
+
+    def _begin_stream(self) -> None:
+        self._start.clear()
+        window = WINDOW_BYTES_MAX if self._is_large else WINDOW_BYTES_FREE
+        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=window + _OVERHEAD)
+
+    def _unpack(self, fresh: bytes, size: int) -> bytes | None:
+        if not self._unpacked and not self._is_large:
+            self._start += fresh
+        try:
+            return self._decoder.decompress(fresh, size)
+        except lzma.LZMAError as error:
+            if "Memory usage limit" not in str(error):
+                if self._is_later:
+                    return None
+                raise
+        if self._is_large or self._unpacked:
+            raise OSError("it claims a dictionary that is too large: unpack it beforehand")
+        self._is_large = True
+        fresh = bytes(self._start)
+        self._begin_stream()
+        return self._unpack(fresh, size)
 
 
 if sys.version_info >= (3, 14):
@@ -194,61 +230,33 @@ _DICTIONARY_ID_SIZES = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZES = (0, 2, 4, 8)
 
 
-class ZstdReader:
+class ZstdReader(_StreamReader):
     """Unpacks the frames of a zstd file.
 
-    `packed_size` is the size of the file where it is known, else 0. Raises: OSError if the first
-    frame claims a window that is too large.
+    Raises: OSError if the first frame claims a window that is too large.
     """
 
+    cut_text = "incomplete frame"
+
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
-        self._feed = _Feed(packed)
-        self._packed_size = packed_size
-        self._unpacked = 0
-        self._is_large = False
-        self._decoder = zstd.ZstdDecompressor()
-        self._start_frame()
+        super().__init__(packed, packed_size)
+        self._begin_stream()
 
-    def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; none at the end.
-
-        Raises: EOFError where the file is cut off, OSError where it is damaged or a frame claims
-        too much.
-        """
-        while not self._decoder.eof or self._start_frame():
-            fresh = self._feed.take() if self._decoder.needs_input else b""
-            if not fresh and self._decoder.needs_input:
-                raise EOFError("incomplete frame")
-            try:
-                data = self._decoder.decompress(fresh, min(size, _PIECE_SIZE))
-            except zstd.ZstdError as error:
-                raise OSError(str(error).removeprefix(_WHILE)) from error
-            if data:
-                self._unpacked += len(data)
-                if self._is_large:
-                    ensure_window(self._unpacked, max(self._feed.read, self._packed_size))
-                return data
-        return b""
-
-    def close(self) -> None:
-        """Do nothing: the caller owns the file."""
-
-    def _start_frame(self) -> bool:
-        """Prepare for the next frame; returns False if there is none.
-
-        The decoder reports what is not a frame, or is cut within its header.
-        """
-        self._feed.begin(self._decoder.unused_data if self._decoder.eof else b"")
+    def _begin_stream(self) -> None:
+        """Prepare for a frame; the decoder reports what is none, or is cut within its header."""
         head = self._feed.peek(_DESCRIPTOR_END)
-        if not head:
-            return False
         if head.startswith(_MAGIC) and len(head) >= _DESCRIPTOR_END:
             size = _header_size(head[4])
             head = self._feed.peek(size)
             if len(head) >= size:
                 self._allow_window(_window_size(head))
         self._decoder = zstd.ZstdDecompressor()
-        return True
+
+    def _unpack(self, fresh: bytes, size: int) -> bytes:
+        try:
+            return self._decoder.decompress(fresh, min(size, _PIECE_SIZE))
+        except zstd.ZstdError as error:
+            raise OSError(str(error).removeprefix(_WHILE)) from error
 
     def _allow_window(self, window: int) -> None:
         if window > ZSTD_WINDOW_MAX:
@@ -276,40 +284,23 @@ def _window_size(head: bytes) -> int:
     return base + base // 8 * (head[5] & 0x07)
 
 
-class Bzip2Reader:
+class Bzip2Reader(_StreamReader):
     """Unpacks the streams of a bzip2 file."""
 
     def __init__(self, packed: Packed) -> None:
-        self._feed = _Feed(packed)
+        super().__init__(packed)
+        self._begin_stream()
+
+    def _begin_stream(self) -> None:
         self._decoder = bz2.BZ2Decompressor()
-        self._is_later = False
 
-    def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; none at the end.
-
-        Raises: EOFError where the file is cut off, OSError where it is damaged.
-        """
-        while True:
-            if self._decoder.eof:
-                self._feed.begin(self._decoder.unused_data)
-                if not self._feed.peek(1):
-                    return b""
-                self._decoder, self._is_later = bz2.BZ2Decompressor(), True
-            fresh = self._feed.take() if self._decoder.needs_input else b""
-            if not fresh and self._decoder.needs_input:
-                raise EOFError(_CUT)
-            try:
-                data = self._decoder.decompress(fresh, size)
-            except OSError:
-                if self._is_later:
-                    return b""  # bytes after a stream that do not begin another stream are ignored
-                raise
-            if data:
-                self._is_later = False
-                return data
-
-    def close(self) -> None:
-        """Do nothing: the caller owns the file."""
+    def _unpack(self, fresh: bytes, size: int) -> bytes | None:
+        try:
+            return self._decoder.decompress(fresh, size)
+        except OSError:
+            if self._is_later:
+                return None
+            raise
 
 
 _LOCAL_HEADER = struct.Struct("<4sHHHHHIIIHH")
