@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from functools import partial
 from typing import Self
 
 from kraftwire import __version__
@@ -33,11 +34,7 @@ from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumIn
 from kraftwire.client.security import Given, client_security
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
-from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
-from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
-from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
 from kraftwire.protocol.endpoint import ENDPOINT_BROKER, Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
@@ -121,13 +118,9 @@ class AsyncAdmin:
 
     async def describe_quorum(self) -> QuorumInfo:
         """The metadata quorum as its leader sees it; waits for a leader if there is none."""
-
-        def read(response: Message) -> QuorumInfo:
-            assert isinstance(response, DescribeQuorumResponse)
-            return quorum_info(response)
-
         return await self._attempts.until_done(
-            "describing the quorum", lambda: self._attempts.request_leader(describe_request(), read)
+            "describing the quorum",
+            lambda: self._attempts.request_leader(describe_request(), quorum_info),
         )
 
     async def describe_log(self, quorum: QuorumInfo) -> LogInfo:
@@ -147,16 +140,11 @@ class AsyncAdmin:
 
     async def describe_features(self) -> FeatureInfo:
         """Return the finalized feature levels, and those that the node supports."""
-
-        def read(response: Message) -> FeatureInfo:
-            assert isinstance(response, ApiVersionsResponse)
-            return feature_info(response)
-
         message = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=__version__
         )
         return await self._attempts.until_done(
-            "describing features", lambda: self._attempts.request_any(message, read)
+            "describing features", lambda: self._attempts.request_any(message, feature_info)
         )
 
     async def list_topics(
@@ -171,10 +159,7 @@ class AsyncAdmin:
             raise UsageError("topics are listed through brokers, not controllers")
         wanted = None if names is None else list(names)
 
-        def read(response: Message) -> list[TopicInfo]:
-            assert isinstance(response, MetadataResponse)
-            return topic_infos(response, include_internal or wanted is not None)
-
+        read = partial(topic_infos, include_internal=include_internal or wanted is not None)
         request = topics_request(wanted)
         return await self._attempts.until_done(
             "listing topics", lambda: self._attempts.request_any(request, read)
@@ -292,15 +277,11 @@ class AsyncAdmin:
         if self._attempts.is_controllers:
             return await self._attempts.discovered(fresh=True)
 
-        def read(response: Message) -> ClusterInfo:
-            assert isinstance(response, DescribeClusterResponse)
-            return cluster_info(response)
-
         message = DescribeClusterRequest(
             endpoint_type=ENDPOINT_BROKER, include_fenced_brokers=True
         )
         try:
-            return await self._attempts.request_any(message, read)
+            return await self._attempts.request_any(message, cluster_info)
         except ApiError as error:
             if error.code != ErrorCode.UNSUPPORTED_VERSION:
                 raise

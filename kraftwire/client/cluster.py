@@ -192,12 +192,12 @@ class ClusterConnections:
                 raise
             api = "DESCRIBE_CLUSTER" if self.settings.is_controllers else "METADATA"
             raise ApiError(error.code, f"The node does not support {api}") from error
-        assert isinstance(described, DescribeClusterResponse)
         return _ensure_nodes(cluster_info(described), seed)
 
 
-def cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
+def cluster_info(response: Message) -> ClusterInfo:
     """Read the answer to DescribeCluster. Raises: ApiError if it is an error."""
+    assert isinstance(response, DescribeClusterResponse)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, response.error_message)
     nodes = [

@@ -159,11 +159,12 @@ def check_controllers_changed(response: Message) -> None:
     raise error
 
 
-def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
+def quorum_info(response: Message) -> QuorumInfo:
     """Read the answer to DescribeQuorum.
 
     Raises: NotLeaderError if another node leads, or none does; ApiError for other errors.
     """
+    assert isinstance(response, DescribeQuorumResponse)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, response.error_message)
     partition = _metadata_partition(response)
@@ -219,8 +220,9 @@ def _time_or_none(timestamp_ms: int) -> int | None:
     return None if timestamp_ms < 0 else timestamp_ms
 
 
-def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
+def feature_info(response: Message) -> FeatureInfo:
     """Read the features in an answer. Raises: ApiError if the answer is an error."""
+    assert isinstance(response, ApiVersionsResponse)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, None)
     epoch = response.finalized_features_epoch
@@ -326,8 +328,9 @@ def topics_request(names: Iterable[str] | None) -> MetadataRequest:
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
-def topic_infos(response: MetadataResponse, include_internal: bool) -> list[TopicInfo]:
+def topic_infos(response: Message, include_internal: bool) -> list[TopicInfo]:
     """Return the topics of an answer, sorted by name. Raises: ApiError if it has an error."""
+    assert isinstance(response, MetadataResponse)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, None)
     topics = [topic for topic in response.topics if include_internal or not topic.is_internal]

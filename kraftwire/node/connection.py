@@ -194,7 +194,7 @@ class AcceptedConnection:
 
     async def _dispatch(self, header: RequestHeader, body: Message) -> tuple[Buffers, int]:
         try:
-            response = await self._serve(self._request(header, body))
+            response = await self._response_to(self._request(header, body))
             if response is None:
                 raise ConnectionEnded("unanswered")
             throttle_ms = getattr(response, "throttle_time_ms", 0)
@@ -224,7 +224,7 @@ class AcceptedConnection:
             self._host,
         )
 
-    async def _serve(self, request: Request) -> Message | None:
+    async def _response_to(self, request: Request) -> Message | None:
         if request.api_key not in _READING_KEYS:
             return await self._service.answer(request)
         # It may wait for a long time and writes nothing: cancel it when its peer leaves.
