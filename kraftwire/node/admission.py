@@ -282,14 +282,13 @@ class ConnectionBudget:
     Order: for each request `admit_request`, `end_request` once it is decoded, then `admit_answer`
     before parts of its answer are read, and `end_answer`. `backlog` is the size of requests that
     are incomplete or wait behind the current one. A connection that holds too much ends by `scope`,
-    which it runs in.
+    in which it runs; nothing else cancels that.
     """
 
     def __init__(self, admission: Admission, number: int, stream: Stream) -> None:
         """`number` counts the node's connections: a lower one has been open for longer."""
         self.backlog = 0
         self.scope = trio.CancelScope()
-        self.is_evicted = False
         self._admission = admission
         self._number = number
         self.stream = stream
@@ -309,7 +308,6 @@ class ConnectionBudget:
 
     def evict(self) -> None:
         """End the connection because all connections together hold too much."""
-        self.is_evicted = True
         self.scope.cancel()
 
     def hold(self, size: int) -> None:

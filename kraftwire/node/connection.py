@@ -98,8 +98,7 @@ class AcceptedConnection:
                     await self._enter(self._service.guard)
                 while True:
                     await self._exchange(await self._frames.next(self._stream, self._login))
-            if self._budget.is_evicted:
-                self._end(ConnectionEnded("no-memory", "all connections together hold too much"))
+            self._end(ConnectionEnded("no-memory", "all connections together hold too much"))
         except ConnectionEnded as end:
             self._end(end)
         except PeerGone:
