@@ -30,8 +30,8 @@ from kraftwire.decode.body.nested import (
     HAS_NESTED,
     MessageContext,
     Nested,
-    add_nested,
     is_plain,
+    nested_in,
 )
 from kraftwire.decode.body.ordinary import needs_learning
 from kraftwire.decode.body.records import (
@@ -335,33 +335,23 @@ class Frame:
         raw.file, raw.connection, raw.time_ns = self.file, self.connection, self.time_ns
         return Frame(raw, self.frame, self.settings, self._contexts, depth=self.depth + 1)
 
+    @property
+    def _carrier(self) -> str:
+        """The field of an envelope that holds a request or response."""
+        return CARRIED[self.payload.name]
+
     @lazy
     def _nested(self) -> Nested:
-        body, found = self.payload.body, Nested()
-        if self.is_token:
-            found.objects["token"] = self._token_json()
+        body = self.payload.body
         if body is None or body.NAME not in HAS_NESTED:
-            return found
+            return Nested({"token": self._token_json()} if self.is_token else {})
         context = MessageContext(
             self.payload.data,
             self._context.mechanism,
             self._context.protocol_type,
             self.settings.show_secrets,
         )
-        if self.inner is not None:
-            self._add_inner(self.inner, CARRIED[body.NAME], context, found)
-        add_nested(body, context, found)
-        return found
-
-    def _add_inner(self, inner: Frame, path: str, context: MessageContext, found: Nested) -> None:
-        found.objects[path] = inner.lazy_json()
-        start = context.offset_of(inner.data)
-        for each in inner.findings:
-            offset = None if each.offset is None or start is None else start + each.offset
-            where = f"{path}.{each.path}" if each.path else path
-            found.findings.append(replace(each, offset=offset, path=where))
-        if inner.has_secrets:
-            found.secret_paths.append(path)
+        return nested_in(body, context)
 
     def _token_json(self) -> dict[str, Any]:
         show = self.settings.show_secrets
@@ -371,10 +361,11 @@ class Frame:
         bytes_shown = b64encode(data).decode() if show or not data else REDACTED
         return {"mechanism": mechanism, **(parts or {}), "bytes": bytes_shown}
 
-    @property
+    @lazy
     def nested(self) -> dict[str, Any]:
         """Path -> what is decoded inside fields of type bytes; a token has the path ``token``."""
-        return self._nested.objects
+        inner = {} if self.inner is None else {self._carrier: self.inner.lazy_json()}
+        return inner | self._nested.objects
 
     @lazy
     def batches(self) -> list[FieldBatches]:
@@ -436,7 +427,7 @@ class Frame:
         found += self.payload.findings + self._findings_of_form()
         if self.has_records:
             found += self._findings_of_batches()
-        return found + self._nested.findings
+        return found + self._findings_of_inner() + self._nested.findings
 
     def _findings_of_form(self) -> list[Finding]:
         """Report the first field, if any, that Kafka would write in other bytes."""
@@ -467,6 +458,20 @@ class Frame:
             for each in of.findings
         ]  # fmt: skip
 
+    def _findings_of_inner(self) -> list[Finding]:
+        """The findings in an envelope's request or response, as seen from the envelope."""
+        if self.inner is None:
+            return []
+        path, start = self._carrier, self.payload.data.find(self.inner.data)
+        return [
+            replace(
+                each,
+                offset=None if each.offset is None else start + each.offset,
+                path=f"{path}.{each.path}" if each.path else path,
+            )
+            for each in self.inner.findings
+        ]
+
     def _findings_json(self) -> list[dict[str, Any]]:
         show = not self.hides_bytes
         return [each.to_json(show_bytes=show) for each in self.findings]
@@ -484,9 +489,13 @@ class Frame:
             is_unknown = payload.api_key is None or payload.header is None or payload.is_secret
             if is_unknown or may_carry_secrets(payload.name) or may_be_metadata(payload.data):
                 return True
-        elif holds_secrets(payload.name) or self._nested.secret_paths:
+        elif holds_secrets(payload.name) or self._is_carrier_of_secrets:
             return True
         return payload.may_be_of_another
+
+    @property
+    def _is_carrier_of_secrets(self) -> bool:
+        return self.inner is not None and self.inner.has_secrets
 
     @property
     def secret_paths(self) -> list[str]:
@@ -524,9 +533,10 @@ class Frame:
         paths = redact(payload.name, json)
         if payload.body is None:
             return json, paths + redact_carried(payload.name, json)
-        for path in self._nested.secret_paths:
-            json[path] = REDACTED
-        return json, paths + self._nested.secret_paths
+        if self._is_carrier_of_secrets:
+            json[self._carrier] = REDACTED
+            paths.append(self._carrier)
+        return json, paths
 
     def _partial_batches(self, node: Annotation, start: int, end: int) -> Any:
         """The batches of a field of type records in a body that was not decoded as a whole."""

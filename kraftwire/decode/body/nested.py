@@ -44,21 +44,19 @@ class MessageContext:
 
 @dataclass(slots=True)
 class Nested:
-    """The messages and values found inside a message.
-
-    `secret_paths` are those of fields in the body whose bytes hold secrets.
-    """
+    """The messages and values found inside a message, other than requests and responses."""
 
     objects: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    secret_paths: list[str] = field(default_factory=list)
 
 
-def add_nested(message: Message, context: MessageContext, found: Nested) -> None:
-    """Add what is inside a message's fields of type bytes, other than requests and responses."""
+def nested_in(message: Message, context: MessageContext) -> Nested:
+    """Return what is inside a message's fields of type bytes."""
+    found = Nested()
     reader = _READERS.get(message.NAME)
     if reader is not None:
         reader(message, context, found)
+    return found
 
 
 def _join_request(message: Any, context: MessageContext, found: Nested) -> None:

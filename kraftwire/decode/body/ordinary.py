@@ -231,6 +231,10 @@ def _fetched(body: Any) -> list[memoryview | bytes | None]:
     return [p.records for topic in body.responses for p in topic.partitions]
 
 
+def _snapshots(body: Any) -> list[memoryview | bytes | None]:
+    return [p.unaligned_records for topic in body.topics for p in topic.partitions]
+
+
 def _produced(body: Any) -> list[memoryview | bytes | None]:
     return [p.records for topic in body.topic_data for p in topic.partition_data]
 
@@ -238,5 +242,6 @@ def _produced(body: Any) -> list[memoryview | bytes | None]:
 # Where the records of a body are, by the name of its message.
 RECORDS: dict[str, Callable[[Any], list[memoryview | bytes | None]]] = {
     "FetchResponse": _fetched,
+    "FetchSnapshotResponse": _snapshots,
     "ProduceRequest": _produced,
 }
