@@ -236,7 +236,7 @@ class Capture:
             if not has_ciphers():
                 return
             self._frame_queue.keys = KeyLog()
-        self._frame_queue.keys.add(lines.splitlines())
+        self._frame_queue.keys.add_lines(lines.splitlines())
 
     def _begin_block(self, source: CaptureSource) -> None:
         if packets := self._recent.packets:
@@ -250,7 +250,7 @@ class Capture:
         self._frame_queue.budget.packed = packed_size
         read = self.health.bytes.file + source.size
         self._memory.sorting = self._order.held_bytes
-        if not self._memory.see(self.health.connections, read, packed):
+        if not self._memory.is_due(self.health.connections, read, packed):
             return
         for connection in self._memory.review(packed, self._close_idle):
             held = connection.held_bytes

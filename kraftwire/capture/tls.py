@@ -56,18 +56,18 @@ class KeyLog:
         """The secrets of a connection by their labels; none if the log does not have it."""
         return self.secrets.get(random) or self.secrets.get(_SESSION_KEY + session, {})
 
-    def add(self, lines: Iterable[bytes | bytearray | None]) -> int:
+    def add_lines(self, lines: Iterable[bytes | bytearray | None]) -> int:
         """Take lines; returns how many of them were secrets. Others are skipped."""
         count = 0
         for line in lines:
             words = bytes(line or b"").decode("ascii", "replace").split()
             try:
-                count += len(words) == 3 and self._take(*words)
+                count += len(words) == 3 and self._add_line(*words)
             except ValueError:
                 continue
         return count
 
-    def _take(self, label: str, name: str, text: str) -> bool:
+    def _add_line(self, label: str, name: str, text: str) -> bool:
         """Take a line's words. Raises: ValueError if they are not hexadecimal."""
         if label == "RSA" and name.startswith(_SESSION) and text.startswith(_MASTER):
             session = bytes.fromhex(name.removeprefix(_SESSION))
@@ -95,7 +95,7 @@ class KeyLog:
         made = cls()
         try:
             with open(path, "rb", opener=open_regular) as file:
-                count = made.add(read_lines(file, _LINE_BYTES_MAX))
+                count = made.add_lines(read_lines(file, _LINE_BYTES_MAX))
         except (OSError, ValueError) as error:
             # A name with a null byte is a ValueError.
             problem = error.strerror if isinstance(error, OSError) else str(error)
@@ -188,7 +188,7 @@ class HandshakeMessages:
         """Forget a message that is not complete."""
         self._buffer.clear()
 
-    def take(self, text: bytes | bytearray) -> Iterator[bytes]:
+    def messages_of(self, text: bytes | bytearray) -> Iterator[bytes]:
         """Take what a record holds; yields the messages that are complete by now."""
         buffer = self._buffer
         buffer += text

@@ -156,9 +156,9 @@ class TopicStory:
                 found.compression.update(part.compression)
                 _count(found.produced_by, exchange, part.size)
                 if each.base_offset >= 0:
-                    self._note(found, each.index, end=each.base_offset + part.records)
+                    self._note_offsets(found, each.index, end=each.base_offset + part.records)
                 if each.log_start_offset >= 0:
-                    self._note(found, each.index, start=each.log_start_offset)
+                    self._note_offsets(found, each.index, start=each.log_start_offset)
 
     def on_fetch(self, exchange: ObservedExchange) -> None:
         """Count the records in an answer to Fetch or ShareFetch."""
@@ -178,7 +178,7 @@ class TopicStory:
                     _count(found.fetched_by, exchange, part.size)
                 end = getattr(each, "high_watermark", -1)
                 start = getattr(each, "log_start_offset", -1)
-                self._note(found, each.partition_index, start=start, end=end)
+                self._note_offsets(found, each.partition_index, start=start, end=end)
 
     def on_offsets(self, exchange: ObservedExchange) -> None:
         """Note the offsets in an answer to ListOffsets."""
@@ -198,9 +198,9 @@ class TopicStory:
                 offset = (each.old_style_offsets or [each.offset])[0]
                 timestamp = timestamps.get((topic.name, each.partition_index))
                 if timestamp == _LATEST:
-                    self._note(found, each.partition_index, end=offset)
+                    self._note_offsets(found, each.partition_index, end=offset)
                 elif timestamp == _EARLIEST:
-                    self._note(found, each.partition_index, start=offset)
+                    self._note_offsets(found, each.partition_index, start=offset)
 
     # -- leaders -------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class TopicStory:
                 if each.error_code:
                     self._refuse(found, exchange, each.error_code, each.partition_index)
                     continue
-                self._note(found, each.partition_index, start=each.low_watermark)
+                self._note_offsets(found, each.partition_index, start=each.low_watermark)
                 text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
                 text = with_remarks(text, ["DeleteRecords"])
                 self._add_event(topic.name, exchange, "records", text)
@@ -323,7 +323,7 @@ class TopicStory:
             found = topic.partitions[index] = Partition()
         return found
 
-    def _note(self, topic: Topic, index: int, *, start: int = -1, end: int = -1) -> None:
+    def _note_offsets(self, topic: Topic, index: int, *, start: int = -1, end: int = -1) -> None:
         part = self._partition(topic, index)
         if part is None:
             return

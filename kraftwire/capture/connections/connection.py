@@ -238,8 +238,8 @@ class MemoryBudget:
         self._read = self._opened = 0
         self._room = CAPTURE_HELD_FREE
 
-    def see(self, opened: int, read: int, packed: int) -> bool:
-        """Whether it is time to `review`; `opened` counts the connections of the capture."""
+    def is_due(self, opened: int, read: int, packed: int) -> bool:
+        """Whether a `review` is due; `opened` counts the connections of the capture."""
         grown = (read - self._read) * _GROWTH
         grown += (opened - self._opened) * CONNECTION_OBJECT_BYTES
         if grown < self._room:

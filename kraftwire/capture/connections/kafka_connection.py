@@ -19,7 +19,7 @@ from kraftwire.capture.framing.frames import (
     FrameBudget,
     FrameQueue,
     Request,
-    note,
+    add_finding,
 )
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
@@ -207,7 +207,7 @@ class KafkaConnection:
             )
             self._drop_requests(lost, parked.lost_bytes, is_sent=is_sent)
             detail = f"{lost} requests before this one in order have no response"
-            note(parked.notes, "responses-lost", None, detail)
+            add_finding(parked.notes, "responses-lost", None, detail)
         request = self.pending.popleft()
         request.skipped = skipped
         self._emit(request, parked)
@@ -246,7 +246,7 @@ class KafkaConnection:
             return
         detail = "no request with this correlation id is in the capture"
         id = BEFORE_CAPTURE if is_early else "unmatched-response"
-        note(parked.notes, id, None, detail)
+        add_finding(parked.notes, id, None, detail)
         self._emit(None, parked)
         self._carry([], parked.lost_bytes)
 

@@ -18,7 +18,7 @@ from kraftwire.capture.framing.frames import (
     CaptureFinding,
     Ending,
     FrameQueue,
-    note,
+    add_finding,
     note_conflict,
 )
 from kraftwire.capture.framing.headers import (
@@ -147,7 +147,7 @@ class ProtocolDetection:
             side.is_whole = False
             side.is_early = True
             detail = "the connection was open before the capture began"
-            note(side.notes, "midstream-start", None, detail)
+            add_finding(side.notes, "midstream-start", None, detail)
 
     def forget(self) -> None:
         """Break reference cycles and discard further bytes."""
@@ -187,7 +187,7 @@ class ProtocolDetection:
                 side.is_begun = bool(side.count)
                 break
             side.pass_over(header.size)
-            note(side.notes, "proxy-header", None, header.text)
+            add_finding(side.notes, "proxy-header", None, header.text)
             self._frame_queue.health.bytes.other += header.size
         return side.is_begun
 
@@ -409,7 +409,7 @@ class _Side:
         if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
             self.search.clear()
             id = "truncated-packet" if truncated else "gap"
-            note(self.notes, id, None, f"{count} bytes are missing")
+            add_finding(self.notes, id, None, f"{count} bytes are missing")
 
     def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ."""

@@ -101,10 +101,10 @@ class TlsDirection:
             self._fail("bytes of its handshake are missing")
             return
         if self._records.lost < 0:
-            count = self._records.fill(count)
+            count = self._records.fill_record(count)
             self._take_records(stamp)
         if count:
-            self._tls.count_lost(self._records.lose(count))
+            self._tls.count_lost(self._records.lose_start(count))
 
     def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
@@ -118,7 +118,7 @@ class TlsDirection:
             if record.missing:
                 self._lose_record(record)
             else:
-                self._take(record)
+                self._take_record(record)
         if records.is_broken:
             self._fail("what follows is not a TLS record")
 
@@ -150,7 +150,7 @@ class TlsDirection:
 
     # -- records -------------------------------------------------------------------------------
 
-    def _take(self, record: TlsRecord) -> None:
+    def _take_record(self, record: TlsRecord) -> None:
         if self._opener is not None and record.kind != CHANGE_CIPHER:
             self._open(record)
         elif self.text is None and record.kind != HANDSHAKE:
@@ -164,7 +164,7 @@ class TlsDirection:
         else:
             self._count_clear(record.size)
             if record.kind == HANDSHAKE:
-                for message in self._messages.take(record.body):
+                for message in self._messages.messages_of(record.body):
                     self._tls.take_message(message, self)
             elif record.kind == CHANGE_CIPHER and self._opener is None and self.later:
                 self.begin_next()
@@ -182,7 +182,7 @@ class TlsDirection:
             if self._is_closed:
                 self._count_closed(record.size)
             else:
-                self._take(record)
+                self._take_record(record)
 
     def _open(self, record: TlsRecord) -> None:
         assert self._opener is not None
@@ -213,7 +213,7 @@ class TlsDirection:
 
     def _read_handshake(self, text: bytes) -> None:
         """Read handshake messages of TLS 1.3: some of them end the use of a key."""
-        for message in self._messages.take(text):
+        for message in self._messages.messages_of(text):
             if message[0] == _FINISHED and self.later:
                 self.begin_next()
             elif message[0] == _KEY_UPDATE and self._opener is not None:

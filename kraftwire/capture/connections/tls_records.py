@@ -92,7 +92,7 @@ class TlsRecords:
         missing, self._missing = self._missing, 0
         return TlsRecord(whole[:HEAD_SIZE], whole[HEAD_SIZE:], at, missing)
 
-    def fill(self, count: int) -> int:
+    def fill_record(self, count: int) -> int:
         """Put missing bytes into the record that has begun; returns how many come after it."""
         buffer = self._buffer
         size = _record_size(buffer, 0) if len(buffer) >= HEAD_SIZE else 0
@@ -101,7 +101,7 @@ class TlsRecords:
         self._missing += inside
         return count - inside
 
-    def lose(self, count: int) -> int:
+    def lose_start(self, count: int) -> int:
         """Go on after missing bytes that hide where records begin; returns how many captured bytes
         are dropped with them.
         """

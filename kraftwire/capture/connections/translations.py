@@ -35,10 +35,10 @@ class Translations:
         its two ends.
         """
         if segment.flags & SYN and not segment.flags & _ACK:
-            self._note(segment)
+            self._note_syn(segment)
         return segment.key in self._copies
 
-    def _note(self, syn: Segment) -> None:
+    def _note_syn(self, syn: Segment) -> None:
         """Note a client's SYN, and whether it opens a copy of a connection."""
         timestamp = _timestamp(syn)
         if timestamp is None:

@@ -77,7 +77,7 @@ PACKED_FRAME_RATIO = 1
 FINDINGS_MAX = 256
 
 
-def note(notes: list[CaptureFinding], id: str, offset: int | None, detail: str) -> None:
+def add_finding(notes: list[CaptureFinding], id: str, offset: int | None, detail: str) -> None:
     """Add a finding to those of the next frame, unless it has very many like it."""
     if len(notes) < FINDINGS_MAX or all(other[0] != id for other in notes):
         notes.append((id, offset, "", detail))
@@ -86,7 +86,7 @@ def note(notes: list[CaptureFinding], id: str, offset: int | None, detail: str) 
 def note_conflict(notes: list[CaptureFinding], count: int) -> None:
     """Add the finding for bytes that came twice and differ."""
     detail = f"{count} bytes came twice and differ; which of them the receiver took is not known"
-    note(notes, "conflict", None, detail)
+    add_finding(notes, "conflict", None, detail)
 
 
 class Request:

@@ -12,7 +12,7 @@ from kraftwire.capture.framing.frames import (
     Pairing,
     RawFrame,
     Request,
-    note,
+    add_finding,
     note_conflict,
 )
 from kraftwire.capture.framing.search import (
@@ -141,7 +141,7 @@ class FrameReader:
             id, why = "gap", "too many bytes wait for more packets"
         else:
             id, why = "memory-limit", f"{size} bytes are too many in so small a capture"
-        self._note(id, self._shed_at, f"the rest is given up: {why}")
+        self._add_finding(id, self._shed_at, f"the rest is given up: {why}")
         self.pairing.health.undecoded_bytes += flow.need
         flow.parts = FirstOnly(flow.parts)
 
@@ -155,11 +155,11 @@ class FrameReader:
         flow = self.flow
         if self._search is not None:
             self._search.clear()
-            self._note("memory-limit", None, "bytes before this frame were given up")
+            self._add_finding("memory-limit", None, "bytes before this frame were given up")
         if flow.need and not self._shed_at:
             first = flow.parts[0][:SHED_FRAME_BYTES]
             self._shed_at = len(first)
-            self._note("memory-limit", self._shed_at, "the rest of the frame is given up")
+            self._add_finding("memory-limit", self._shed_at, "the rest of the frame is given up")
             lost = sum(size for _, size in self._missing)
             self.pairing.health.undecoded_bytes += self._size - self._shed_at - lost
             flow.parts = FirstOnly([first])
@@ -228,10 +228,10 @@ class FrameReader:
         if offset is None:
             self.lost_bytes += count
         id = "truncated-packet" if truncated else "gap"
-        self._note(id, offset, f"{count} bytes are missing")
+        self._add_finding(id, offset, f"{count} bytes are missing")
 
-    def _note(self, id: str, offset: int | None, detail: str) -> None:
-        note(self.notes, id, offset, detail)
+    def _add_finding(self, id: str, offset: int | None, detail: str) -> None:
+        add_finding(self.notes, id, offset, detail)
 
     def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ; the later ones are not decoded."""
@@ -315,7 +315,7 @@ class FrameReader:
         if not self.is_early:
             self.pairing.health.undecoded_bytes += count
         id = "cut-by-capture-start" if self.is_early else "resync"
-        note(self.notes if notes is None else notes, id, None, detail)
+        add_finding(self.notes if notes is None else notes, id, None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
         """Pass on the bytes so far as a partial frame: the direction has ended."""
@@ -330,7 +330,7 @@ class FrameReader:
         if flow.need:
             at = self._size - flow.need
             id = "cut-by-capture-end" if at_capture_end else "cut-by-close"
-            self._note(id, at, f"{flow.need} of {self._size} bytes are missing")
+            self._add_finding(id, at, f"{flow.need} of {self._size} bytes are missing")
             if not at_capture_end:
                 self.pairing.health.undecoded_bytes += flow.need
             self._missing.append((at, flow.need))

@@ -76,14 +76,14 @@ class _Feed:
         self._at = 0
         self._size = _FED_FIRST
 
-    def begin(self, unused: bytes) -> None:
+    def begin_stream(self, unused: bytes) -> None:
         """Begin another stream, with what the one before has left."""
         self._size = _FED_FIRST
         self._at -= len(unused)
         if self._at < 0:
             self._block, self._at = unused + self._block[self._at + len(unused) :], 0
 
-    def take(self) -> bytes:
+    def next_piece(self) -> bytes:
         """Return the next bytes to be fed; none at the end."""
         self.peek(1)
         piece = self._block[self._at : self._at + self._size]
@@ -146,7 +146,7 @@ class _StreamReader:
         claims too much.
         """
         while not self._decoder.eof or self._next_stream():
-            fresh = self._feed.take() if self._decoder.needs_input else b""
+            fresh = self._feed.next_piece() if self._decoder.needs_input else b""
             if not fresh and self._decoder.needs_input:
                 raise EOFError(self.cut_text)
             data = self._unpack(fresh, size)
@@ -165,7 +165,7 @@ class _StreamReader:
 
     def _next_stream(self) -> bool:
         """Begin the stream that follows the present one; returns whether there is one."""
-        self._feed.begin(self._decoder.unused_data)
+        self._feed.begin_stream(self._decoder.unused_data)
         if not self._feed.peek(1):
             return False
         self._is_later = True
@@ -335,7 +335,7 @@ class ZipReader:
         """Return the next bytes, at most `size`; none at the end."""
         if not self._is_begun:
             self._is_begun = True
-            self._is_over = not self._begin()
+            self._is_over = not self._begin_member()
         while not self._is_over:
             data = self._stored(size) if self._inflate is None else self._inflated(size)
             if data:
@@ -347,20 +347,20 @@ class ZipReader:
     def close(self) -> None:
         """Do nothing: the caller owns the file."""
 
-    def _begin(self) -> bool:
+    def _begin_member(self) -> bool:
         """Read headers up to that of a file; returns whether there is one."""
-        while (head := self._take(_LOCAL_HEADER.size)).startswith(_MEMBER):
+        while (head := self._read(_LOCAL_HEADER.size)).startswith(_MEMBER):
             if len(head) < _LOCAL_HEADER.size:
                 raise EOFError(_CUT)
             _, _, flags, method, _, _, crc, packed, _, name_size, extra_size = (
                 _LOCAL_HEADER.unpack(head)
             )
-            name = self._take(name_size)
-            self._take(extra_size)
+            name = self._read(name_size)
+            self._read(extra_size)
             if name.endswith(b"/") or _OF_MACOS.match(name):
                 if flags & _SIZE_FOLLOWS and packed == 0 and method != _STORED:
                     return False
-                self._take(packed)
+                self._read(packed)
                 continue
             if flags & _ENCRYPTED:
                 raise OSError("the archive is encrypted: unpack it beforehand")
@@ -396,16 +396,16 @@ class ZipReader:
     def _end(self) -> None:
         """Check the file, and that no other one follows."""
         self._is_over = True
-        tail = self._take(_DESCRIPTOR_MAX if self._has_descriptor else len(_MEMBER))
+        tail = self._read(_DESCRIPTOR_MAX if self._has_descriptor else len(_MEMBER))
         if not self._has_descriptor and self._crc != self._expected:
             raise OSError("the checksum in the archive is wrong")
         at = tail.find(_MEMBER)
         if at >= 0:
             self._rest = tail[at:] + self._rest
-            if self._begin():
+            if self._begin_member():
                 raise OSError("the archive holds more than one file: unpack it beforehand")
 
-    def _take(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes:
         """Return the next `size` bytes of the archive, fewer at its end."""
         parts = []
         while size > 0 and (part := self._some(size)):

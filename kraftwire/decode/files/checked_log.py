@@ -27,16 +27,16 @@ class BatchCheck:
         self.found: list[Contradiction] = []
         self._check = check
 
-    def see(self, offset: int, decoded: Decoded | None) -> None:
+    def check_record(self, offset: int, decoded: Decoded | None) -> None:
         """Check the next record; None if it cannot be read."""
         if decoded is None:
-            self.fail()
+            self.note_unread()
         elif decoded.message is not None:
             contradiction = self._check.check_record(offset, decoded.message)
             if contradiction is not None:
                 self.found.append(contradiction)
 
-    def fail(self) -> None:
+    def note_unread(self) -> None:
         """Note that a record of the batch was not read."""
         self._check.forget()
 

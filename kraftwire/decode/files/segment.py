@@ -119,7 +119,7 @@ class SegmentLines:
             family=self._family,
             records=self._options.records,
             rows_max=JSON_ROWS_FREE + batch.size // JSON_ROW_BYTES_MIN,
-            on_record=None if check is None else check.see,
+            on_record=None if check is None else check.check_record,
         )
         self._report_problems(problems, found)
         contradictions = [] if check is None else self._contradictions(check, found, problems)
@@ -166,7 +166,7 @@ class SegmentLines:
         self, check: BatchCheck, found: FoundBatch, problems: list[WireError]
     ) -> list[Contradiction]:
         if problems:
-            check.fail()
+            check.note_unread()
         for each in check.found:
             self._sink.add("contradiction", found.position, str(each))
         return check.found

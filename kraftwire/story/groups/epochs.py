@@ -106,7 +106,7 @@ class HeartbeatGroups:
             latest.reasons.append(reason)
             latest.start = min(latest.start, exchange.request_time)
         else:
-            self._note(group, exchange.request_time, reason)
+            self._note_reason(group, exchange.request_time, reason)
 
     def _leave(self, group: Group, member: Member | None, exchange: ObservedExchange) -> None:
         if member is None:
@@ -115,9 +115,9 @@ class HeartbeatGroups:
         text = "leaves and keeps its place for a while" if is_pause else "leaves"
         why = "left, keeping its place" if is_pause else "left"
         self._groups.leave(group, member, exchange.request_time, why, text)
-        self._note(group, exchange.request_time, f"{member.label} leaves")
+        self._note_reason(group, exchange.request_time, f"{member.label} leaves")
 
-    def _note(self, group: Group, time: float, reason: str) -> None:
+    def _note_reason(self, group: Group, time: float, reason: str) -> None:
         reasons = self._reasons.setdefault(group.id, [])
         if len(reasons) < REASONS_MAX:
             reasons.append((time, reason))

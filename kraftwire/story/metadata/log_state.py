@@ -80,7 +80,7 @@ def replay(
         if at is not None and batch.base_offset > at:
             reading.is_past = True
             break
-        reading.take(batch)
+        reading.add_batch(batch)
     return reading.finish()
 
 
@@ -97,7 +97,7 @@ class _Reading:
             key=lambda each: each.id,
         )
 
-    def take(self, batch: Batch) -> None:
+    def add_batch(self, batch: Batch) -> None:
         """Replay the next batch, unless a snapshot covers it."""
         if batch.base_offset > self._state.image.next_offset:
             self._bridge(batch.base_offset)

@@ -56,7 +56,7 @@ class Fetches:
             leader, epoch = current.leader_id, current.leader_epoch
             # Only the leader answers without an error.
             self.nodes.learn_server(frame.server, leader)
-            self.leaders.note(epoch, leader, frame.time, "Fetch")
+            self.leaders.note_leader(epoch, leader, frame.time, "Fetch")
             self.leaders.note_high_watermark(epoch, partition.high_watermark)
         server = self.nodes.server(frame)
         self.elections.note_fetched(replica, server, frame.time)

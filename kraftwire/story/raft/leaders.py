@@ -58,7 +58,7 @@ class Leaders:
         # (former leader, epoch) -> the voters notified, and their answers.
         self._resignations: dict[tuple[int, int], tuple[float, dict[NodeId, Answer]]] = {}
 
-    def note(self, epoch: int, leader: NodeId, time: float, seen_in: str) -> LeaderOfEpoch:
+    def note_leader(self, epoch: int, leader: NodeId, time: float, seen_in: str) -> LeaderOfEpoch:
         """Note that a node leads an epoch."""
         known = self.by_epoch.get(epoch)
         if known is None:
@@ -86,7 +86,7 @@ class Leaders:
         self, message: LeaderChangeMessage, *, epoch: int, offset: int, time: float
     ) -> None:
         """Note a LeaderChange record of the log."""
-        known = self.note(epoch, message.leader_id, time, "LeaderChange")
+        known = self.note_leader(epoch, message.leader_id, time, "LeaderChange")
         if known.leader != message.leader_id:
             return
         known.start_offset = offset
@@ -163,7 +163,7 @@ class Leaders:
             leader, epoch = partition.leader_id, partition.leader_epoch
             self._nodes.learn_client(frame, leader)
             self._nodes.learn_endpoints((leader, e.host, e.port) for e in body.leader_endpoints)
-            known = self.note(epoch, leader, frame.time, "BeginQuorumEpoch")
+            known = self.note_leader(epoch, leader, frame.time, "BeginQuorumEpoch")
             if voter not in known.announced:
                 known.announced[voter] = Answer(frame.time)
             if known.time is not None and frame.time - known.time > _REMINDER_S:
@@ -182,7 +182,7 @@ class Leaders:
             known = self.by_epoch.get(partition.leader_epoch)
             answer = known.announced.get(voter) if known else None
             if answer is not None and answer.time is None:
-                _fill(answer, frame.time, body.error_code, answered)
+                _note_answer(answer, frame.time, body.error_code, answered)
 
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Leaders:
             )
             answer = answers.get(receiver)
             if answer is not None:
-                _fill(answer, frame.time, body.error_code, answered)
+                _note_answer(answer, frame.time, body.error_code, answered)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -439,7 +439,7 @@ def _add_source(known: LeaderOfEpoch, source: str) -> None:
         known.sources.append(source)
 
 
-def _fill(answer: Answer, time: float, error: int, partitions: Sequence[Any]) -> None:
+def _note_answer(answer: Answer, time: float, error: int, partitions: Sequence[Any]) -> None:
     answer.time = time
     answer.error = error
     for partition in partitions:

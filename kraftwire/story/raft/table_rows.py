@@ -145,7 +145,7 @@ class QuorumRows:
             ObservedFrame(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
         if row.position is not None:
-            self._first_frames.note(row.time_ns, row.file, row.position)
+            self._first_frames.note_frame(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
             return
         if row.response_position is not None:
@@ -205,7 +205,7 @@ class QuorumRows:
         """
         self._answer_before(ending.time_ns + 1, 0)
         self._timeline.on_ending(ending)
-        self._first_frames.note(ending.time_ns, file, position)
+        self._first_frames.note_frame(ending.time_ns, file, position)
 
     def story(self) -> Story:
         """Return the story, in order of time."""
@@ -228,7 +228,7 @@ class QuorumRows:
                     "ending": leader.ending or None,
                     "leaderless": leader.leaderless,
                 }
-            time_ns, file, position = self._first_frames.find(event.time)
+            time_ns, file, position = self._first_frames.find_frame(event.time)
             yield LocatedEvent(event, time_ns, details, file, position)
         yield from self._wrong.values()
         for event in _conclusions(story):
@@ -257,7 +257,7 @@ class QuorumRows:
             self._timeline.on_control_records(batch.extent, batch.records, time)
         if row.response_position is not None:
             file = row.response_file or row.file
-            self._first_frames.note(answer.time_ns, file, row.response_position)
+            self._first_frames.note_frame(answer.time_ns, file, row.response_position)
 
 
 def _conclusions(story: Story) -> Iterator[Event]:
@@ -319,7 +319,7 @@ class _FramePositions:
         self._files = array("i")
         self._numbers: dict[str, int] = {}
 
-    def note(self, time_ns: int, file: str, position: int) -> None:
+    def note_frame(self, time_ns: int, file: str, position: int) -> None:
         """Add a frame. Order: by time."""
         if self._times and self._times[-1] >= time_ns:
             return
@@ -327,7 +327,7 @@ class _FramePositions:
         self._positions.append(position)
         self._files.append(self._numbers.setdefault(file, len(self._numbers)))
 
-    def find(self, time: float) -> tuple[int, str, int]:
+    def find_frame(self, time: float) -> tuple[int, str, int]:
         """Return a time in nanoseconds, with file and position of its first frame, if any."""
         index = bisect_left(self._times, time, key=lambda time_ns: time_ns / _SECOND_NS)
         if index == len(self._times) or self._times[index] / _SECOND_NS != time:

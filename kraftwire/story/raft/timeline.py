@@ -182,7 +182,7 @@ class Timeline:
             for partition in topic.partitions:
                 if partition.error_code or topic.topic_name != METADATA_TOPIC:
                     continue
-                self._leaders.note(
+                self._leaders.note_leader(
                     partition.leader_epoch, partition.leader_id, frame.time, "DescribeQuorum"
                 )
                 self._voters.note_described(partition.current_voters, frame.time)

@@ -152,8 +152,8 @@ def test_thousands_of_empty_streams_cost_what_they_take(
         fed += len(piece := take(feed))
         return piece
 
-    take = _Feed.take
-    monkeypatch.setattr(_Feed, "take", counted)
+    take = _Feed.next_piece
+    monkeypatch.setattr(_Feed, "next_piece", counted)
     packed = _EMPTY[name] * 3000 + full
     reader = unpack(packed[:6], io.BytesIO(packed), len(packed))
     parts = []

@@ -146,7 +146,7 @@ def test_a_key_that_is_only_the_later_one_is_enough(tmp_path: Path) -> None:
     talk = _talk(tmp_path, None)
     lines = talk.keylog.read_bytes().splitlines()
     keys = KeyLog()
-    keys.add(line for line in lines if b"HANDSHAKE" not in line)
+    keys.add_lines(line for line in lines if b"HANDSHAKE" not in line)
     frames, _ = _frames(talk.session.segments, keys)
     assert len(frames) == 6
 
@@ -185,9 +185,10 @@ def test_a_connection_may_be_found_by_its_session(tmp_path: Path) -> None:
     line = next(each for each in talk.keylog.read_text().splitlines() if "CLIENT_RANDOM" in each)
     master = line.split()[2]
     keys = KeyLog()
-    assert keys.add([f"RSA Session-ID:{'AB' * 32} Master-Key:{master}".encode()]) == 1
+    assert keys.add_lines([f"RSA Session-ID:{'AB' * 32} Master-Key:{master}".encode()]) == 1
     assert _frames(talk.session.segments, keys)[0] == []
-    assert keys.add([f"RSA Session-ID:{hello.session.hex()} Master-Key:{master}".encode()]) == 1
+    line = f"RSA Session-ID:{hello.session.hex()} Master-Key:{master}"
+    assert keys.add_lines([line.encode()]) == 1
     assert len(_frames(talk.session.segments, keys)[0]) == 6
     for wrong in ("RSA Session-ID: Master-Key:" + master, "RSA Session-ID:00 Master-Key:00"):
-        assert keys.add([wrong.encode()]) == 0
+        assert keys.add_lines([wrong.encode()]) == 0
