@@ -18,7 +18,7 @@ from tests.support.mutations import mutated
 _BYTES_MAX = 1 << 20
 _DAMAGED = 12
 
-Place = tuple[int, int, int]
+LogPlace = tuple[int, int, int]
 
 
 def search_columns(source: random.Random, batches: list[bytes]) -> Counter[str]:
@@ -76,7 +76,7 @@ def _compare(given: list[_Given], rows_max: int, bytes_max: int) -> int:
     buffer = b"".join(parts)
     found: list[list[Any]] = [[] for _ in given]
     odd: set[int] = set()
-    place: Place = (0, 0, 0)
+    place: LogPlace = (0, 0, 0)
     while place[0] < len(given):
         before = place
         place, is_odd, rows = columns_of(
@@ -122,11 +122,11 @@ def columns_of(
     buffer: bytes,
     positions: list[int],
     sections: list[bytes | None],
-    place: Place = (0, 0, 0),
+    place: LogPlace = (0, 0, 0),
     *,
     rows_max: int = 1000,
     bytes_max: int = _BYTES_MAX,
-) -> tuple[Place, bool, list[Any]]:
+) -> tuple[LogPlace, bool, list[Any]]:
     """Where reading has ended, whether Python has to continue, and rows: number, then the cells."""
     place, is_odd, rows, columns = engine.core.read_columns(
         buffer, array("q", positions), array("i", range(len(positions))), sections, place,

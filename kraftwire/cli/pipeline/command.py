@@ -28,7 +28,7 @@ from kraftwire.errors import UsageError
 from kraftwire.printable import printable
 
 if TYPE_CHECKING:
-    from kraftwire.spark.run import Outcome
+    from kraftwire.spark.run import RunOutcome
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
@@ -171,7 +171,7 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     from kraftwire.cli.pipeline.progress import PipelineProgress
     from kraftwire.cli.pipeline.signals import Stop
     from kraftwire.spark.captures.selection import Selection
-    from kraftwire.spark.run import DeferredSpark, Rhythm, RunOptions
+    from kraftwire.spark.run import DeferredSparkRunner, RoundSchedule, RunOptions
     from kraftwire.spark.run import tail as tail_pipeline
     from kraftwire.spark.session import local_session
 
@@ -181,11 +181,11 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     start = partial(local_session, _master(options["master"]), properties)
     with (
-        DeferredSpark(start) as runner,
+        DeferredSparkRunner(start) as runner,
         PipelineProgress(chosen.folder, is_wanted=not options["quiet"]) as progress,
         Stop(_say) as stop,
     ):
-        rhythm = Rhythm(options["interval"], stop.wait, options["once"])
+        rhythm = RoundSchedule(options["interval"], stop.wait, options["once"])
         outcome = tail_pipeline(
             inputs, chosen, runner, rhythm,
             quorums=options["quorums"], security=security, warn=_say, begin=progress.begin,
@@ -255,7 +255,7 @@ def _export(folder: Path, options: dict[str, Any]) -> None:
             export(folder, name)
 
 
-def _summary(folder: Path, outcome: Outcome) -> list[str]:
+def _summary(folder: Path, outcome: RunOutcome) -> list[str]:
     """Print what was read, the number of rows, and what to look at first."""
     from kraftwire.spark.run.derive import highlights
 

@@ -21,7 +21,7 @@ from kraftwire.limits import CAPTURE_READ_BYTES
 from kraftwire.spark.captures.file_index import Ints, PacketRuns
 
 # Packets with their position.
-Piece = tuple[int, bytes]
+PacketPiece = tuple[int, bytes]
 
 
 class ConnectionBytes:
@@ -46,7 +46,7 @@ class ConnectionBytes:
             np.concatenate([empty, *self._starts]), np.concatenate([empty, *self._sizes])
         )
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[PacketPiece]:
         """Yield the packets as one capture, and forget them."""
         position = 0
         self._parts.reverse()

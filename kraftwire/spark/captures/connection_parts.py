@@ -33,7 +33,7 @@ _METADATA_NAME = METADATA_TOPIC.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConnectionPart:
     """A part of a connection: the packets in a span, and the state before them.
 
     `state` is empty for the first part.
@@ -51,24 +51,26 @@ def parts(
     size_max: int,
     tables: Collection[str] = CAPTURE_TABLES,
     selection: Selection = ALL,
-) -> Iterator[Part]:
+) -> Iterator[ConnectionPart]:
     """Cut a connection; the tables and the selection are those that its parts are decoded for."""
     reader = _StateReader(tables, selection, recording, number)
     spans = recording.spans(number, size_max)
     state = b""
     for at, span in enumerate(spans, 1):
         is_last = at == len(spans)
-        yield Part(number, span, is_last, state)
+        yield ConnectionPart(number, span, is_last, state)
         if not is_last:
             state = reader.advance(span)
 
 
-def decode_part(tables: Tables, recording: Recording, part: Part) -> Iterator[tuple[str, Any]]:
+def decode_part(
+    tables: Tables, recording: Recording, part: ConnectionPart
+) -> Iterator[tuple[str, Any]]:
     """Decode a part; yields as `Tables.decode` does."""
     state = ConnectionState.start(recording, part.number)
     if part.state:
         state = pickle.loads(part.state)
-    return tables.part(recording, state, part.span, is_last=part.is_last)
+    return tables.decode_part(recording, state, part.span, is_last=part.is_last)
 
 
 class _StateReader(ConnectionDecoder):
@@ -83,7 +85,7 @@ class _StateReader(ConnectionDecoder):
     ) -> None:
         wanted = Tables(tables, selection)
         super().__init__(wanted, ConnectionState.start(recording, number), recording)
-        self._add = _nowhere
+        self._add = _discard
 
     def _steps_of_frames(self) -> Iterator[Callable[[FrameBody], None]]:
         if self._wants_exchanges:
@@ -102,9 +104,9 @@ class _StateReader(ConnectionDecoder):
                 if is_telling:
                     self._read_pending()
                 if passes(frame):
-                    self._place([frame])
+                    self._move_positions([frame])
                     if is_telling or not self._skip(frame):
-                        self._frame(self._read(frame))
+                        self._add_frame(self._read(frame))
                 elif is_telling:
                     self._read(frame)
         self._read_pending()
@@ -119,7 +121,7 @@ class _StateReader(ConnectionDecoder):
             if not _is_of_users(frame):
                 return False
             if request.has_response and self._wants_exchanges:
-                self._wait(frame, request, frame)
+                self._keep_request(frame, request, frame)
         elif isinstance(self._pending.get(request), RawFrame):
             self._pending.take(request)
             self._add_skipped()
@@ -132,7 +134,7 @@ class _StateReader(ConnectionDecoder):
     def _add_skipped(self) -> None:
         for each in self._pending.take_dropped():
             if isinstance(each, FrameBody):
-                self._exchange(self._made(each, None))
+                self._add_exchange(self._exchange_of(each, None))
 
     def _read(self, frame: RawFrame) -> FrameBody:
         return self._bodies.read(frame, ordinary_body(frame))
@@ -152,7 +154,7 @@ def _is_of_users(frame: RawFrame) -> bool:
     return frame.api_key == ApiKey.PRODUCE
 
 
-def _nowhere(_table: str, _about: object) -> None:
+def _discard(_table: str, _about: object) -> None:
     """Discard a row."""
 
 

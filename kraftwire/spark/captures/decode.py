@@ -38,7 +38,7 @@ def decode_tables(
         batches[name].append(batch)
     for name, about in file_rows(recording, made.sums):
         made.add(name, about)
-    for name, batch in made.take():
+    for name, batch in made.take_batches():
         batches[name].append(batch)
     return {
         name: pa.Table.from_batches(each, schema=find_table(name).arrow)

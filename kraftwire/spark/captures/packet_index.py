@@ -29,7 +29,7 @@ from kraftwire.spark.captures.file_index import (
     IndexedConnection,
     PacketRuns,
 )
-from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
+from kraftwire.spark.captures.shared_names import NameGatherer, PacketDirection
 
 # Runs that are collected before they are passed on.
 _RUNS_MAX = 1_000_000
@@ -98,7 +98,7 @@ class PacketIndexer:
         self._translations = Translations()
         # The first direction of each connection.
         self._firsts: list[PacketDirection] = []
-        self._gatherer = Gatherer()
+        self._gatherer = NameGatherer()
         self._health = Health()
         self._last_ns = -1
 
@@ -110,7 +110,7 @@ class PacketIndexer:
         if not head.startswith(SECTION_MAGIC):
             index.head = head
         with CaptureSource(index.path) as source:
-            self._walk(source)
+            self._read_packets(source)
             source.read_on()
         with open(index.path, "rb") as file:
             index.is_packed = file.read(PACKED_MAGIC_SIZE).startswith(PACKED)
@@ -135,41 +135,43 @@ class PacketIndexer:
                 indexed.round_trip_ns = abs(second.syn_ns - first.syn_ns)
         return index
 
-    def _walk(self, source: CaptureSource) -> None:
+    def _read_packets(self, source: CaptureSource) -> None:
         read_segment = SegmentReader(self._health).read
-        look, note = self._gatherer.look, self._index.recorded.note
-        source.follow = None if engine.core is None else self._follow
+        read_packet, note = self._gatherer.read_packet, self._index.recorded.note
+        source.follow = None if engine.core is None else self._index_by_engine
         for packet in read_packets(source, self._health):
             if packet is PAUSE:
                 continue
             time_ns, _, _, _, _, _, base, at, stop = packet
-            self._reach(base + at, base + stop)
-            self._end_at(time_ns, time_ns)
+            self._add_shared_before(base + at, base + stop)
+            self._add_times(time_ns, time_ns)
             note(time_ns)
             segment = read_segment(packet)
             if segment is not None:
                 _, _, seq, _, _, data, start, end, _ = segment
                 direction = self._direction(segment, base + at, time_ns)
-                self._packet(direction, time_ns, base + at, stop - at)
+                self._add_packet(direction, time_ns, base + at, stop - at)
                 if start < end:
                     direction.payload += end - start
-                    look(direction, seq, data, start, end)
+                    read_packet(direction, seq, data, start, end)
 
-    def _follow(self, data: bytes, at: int, base: int, *record: int) -> tuple[int, int, int]:
+    def _index_by_engine(
+        self, data: bytes, at: int, base: int, *record: int
+    ) -> tuple[int, int, int]:
         """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
         after, taken, first_ns, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
             data, at, base, *record,
             self._directions, PacketDirection, self._gatherer.informative, self.run_bytes_max,
         )  # fmt: skip
         if taken:
-            self._reach(base + at, base + after)
-            self._end_at(first_ns, time_ns)
+            self._add_shared_before(base + at, base + after)
+            self._add_times(first_ns, time_ns)
             self._index.recorded.note_run(first_ns, time_ns)
             self._runs.add(numbers[0], starts[0], sizes[0])
             self._runs.extend(numbers[1:], starts[1:], sizes[1:])
         return after, taken, time_ns
 
-    def _end_at(self, first_ns: int, last_ns: int) -> None:
+    def _add_times(self, first_ns: int, last_ns: int) -> None:
         """Go on to the times of some packets, which nearly always come in order."""
         index = self._index
         behind_ns = self._last_ns - first_ns
@@ -178,7 +180,7 @@ class PacketIndexer:
         self._last_ns = last_ns
         index.end_ns = max(index.end_ns or 0, last_ns)
 
-    def _reach(self, start: int, end: int) -> None:
+    def _add_shared_before(self, start: int, end: int) -> None:
         """Go on to the next packet; what stands before it belongs to all connections."""
         index = self._index
         if start != index.end:
@@ -193,19 +195,19 @@ class PacketIndexer:
             is_copy = self._translations.is_copy(segment)
             if direction is not None and self._is_copy(direction) != is_copy:
                 self._others[key, not is_copy] = direction
-                direction = self._return(key, is_copy=is_copy)
+                direction = self._switch_connection(key, is_copy=is_copy)
             if direction is None:
-                direction = self._meet(key, position, time_ns, is_copy=is_copy)
+                direction = self._begin_connection(key, position, time_ns, is_copy=is_copy)
         elif direction is None:
-            direction = self._meet(key, position, time_ns)
+            direction = self._begin_connection(key, position, time_ns)
         if flags & SYN:
-            self._open(direction, time_ns, is_client=not flags & _ACK)
+            self._add_syn(direction, time_ns, is_client=not flags & _ACK)
         return direction
 
     def _is_copy(self, direction: PacketDirection) -> bool:
         return self._index.connections[direction.number - 1].is_copy
 
-    def _return(self, key: bytes, *, is_copy: bool) -> PacketDirection | None:
+    def _switch_connection(self, key: bytes, *, is_copy: bool) -> PacketDirection | None:
         """Return to the connection between two ends that is a copy, or is none; None if new."""
         other = reverse_key(key)
         if (found := self._others.get((other, is_copy))) is not None:
@@ -214,13 +216,15 @@ class PacketIndexer:
             self._directions[key], self._directions[other] = found, found.other
         return found
 
-    def _packet(self, direction: PacketDirection, time_ns: int, position: int, size: int) -> None:
+    def _add_packet(
+        self, direction: PacketDirection, time_ns: int, position: int, size: int
+    ) -> None:
         direction.packets += 1
         direction.size += size
         direction.last_ns = time_ns
         self._runs.add(direction.number, position, size)
 
-    def _meet(
+    def _begin_connection(
         self, key: bytes, position: int, time_ns: int, *, is_copy: bool = False
     ) -> PacketDirection:
         """Begin a connection."""
@@ -233,7 +237,7 @@ class PacketIndexer:
         self._directions[key], self._directions[reverse_key(key)] = first, second
         return first
 
-    def _open(self, direction: PacketDirection, time_ns: int, *, is_client: bool) -> None:
+    def _add_syn(self, direction: PacketDirection, time_ns: int, *, is_client: bool) -> None:
         """Handle a SYN; the first one in each direction counts."""
         if direction.syn_ns < 0:
             direction.syn_ns = time_ns

@@ -44,7 +44,7 @@ GROUP_APIS = frozenset(
 )
 
 
-class Observation(NamedTuple):
+class ReplicaObservation(NamedTuple):
     """What one Fetch or DescribeQuorum reports about a replica: a row of quorum_observations.
 
     `frame` is the request. Units: nanoseconds since the epoch.
@@ -69,7 +69,7 @@ def is_of_metadata(topic: Any) -> bool:
     return bool(topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID)
 
 
-class Observer:
+class ReplicaObserver:
     """Makes rows of `quorum_observations`; remembers the last Fetch of each replica.
 
     A replica was caught up when it asked for everything that the leader had: at a Fetch whose
@@ -84,7 +84,7 @@ class Observer:
         # up.
         self._seen: dict[tuple[str, int], tuple[int, int | None, int | None]] = {}
 
-    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[Observation]:
+    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[ReplicaObservation]:
         """Return the rows of an exchange, in order."""
         request, response = exchange.request, exchange.response
         if request is None or response is None or request.body is None or response.body is None:
@@ -96,7 +96,7 @@ class Observer:
 
     def _fetched(
         self, request: FrameBody, response: FrameBody, cluster: str | None
-    ) -> Iterator[Observation]:
+    ) -> Iterator[ReplicaObservation]:
         frame = request.frame
         replica = replica_of(request.body)
         requested = next((t.partitions for t in request.body.topics if is_of_metadata(t)), None)
@@ -111,7 +111,7 @@ class Observer:
         leader = partition.current_leader
         if end is None and not partition.error_code:
             end = fetch_offset
-        yield Observation(
+        yield ReplicaObservation(
             frame, frame.time_ns, cluster, replica, known(leader and leader.leader_id),
             known(leader and leader.leader_epoch), fetch_offset, end,
             known(partition.high_watermark), frame.time_ns, caught_up, "fetch",
@@ -139,7 +139,7 @@ class Observer:
 
 def _described(
     request: FrameBody, response: FrameBody, cluster: str | None
-) -> Iterator[Observation]:
+) -> Iterator[ReplicaObservation]:
     frame = request.frame
     time_ns = response.frame.time_ns
     for topic in response.body.topics:
@@ -147,7 +147,7 @@ def _described(
             if part.error_code:
                 continue
             for replica in (*part.current_voters, *part.observers):
-                yield Observation(
+                yield ReplicaObservation(
                     frame, time_ns, cluster, replica.replica_id, known(part.leader_id),
                     part.leader_epoch, None, known(replica.log_end_offset),
                     known(part.high_watermark), _nanoseconds(replica.last_fetch_timestamp),

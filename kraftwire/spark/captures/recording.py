@@ -16,7 +16,7 @@ import numpy as np
 
 from kraftwire.spark.captures.connection_bytes import (
     ConnectionBytes,
-    Piece,
+    PacketPiece,
     join_ranges,
     read_groups,
 )
@@ -109,7 +109,7 @@ class Recording:
         """Whether packets of some file cannot be assigned to connections."""
         return any(file.has_fragments for file in self.files)
 
-    def only(self, wanted: Collection[int], span: Span | None = None) -> Recording:
+    def limited_to(self, wanted: Collection[int], span: Span | None = None) -> Recording:
         """Return a recording whose files have only the runs of some connections (and of a span)
         and of what applies to all packets.
         """
@@ -131,7 +131,7 @@ class Recording:
                     each.add(packets, group.starts[mine] + offset, sizes[mine])
         return found
 
-    def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
+    def stream(self, number: int, span: Span | None = None) -> Iterator[PacketPiece]:
         """Yield the packets of a connection that is too long for memory, run by run; with a span
         those in it, after what applies to all packets.
         """

@@ -61,7 +61,7 @@ class Rows:
             cells.clear()
         self._chunks.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
-    def take(self) -> list[pa.RecordBatch]:
+    def take_batches(self) -> list[pa.RecordBatch]:
         """Return what was packed since the last call."""
         taken, self._chunks = self._chunks, []
         return taken
@@ -118,7 +118,7 @@ class TypedRows:
         self._held.clear()
         self._bytes = 0
 
-    def take(self) -> list[pa.RecordBatch]:
+    def take_batches(self) -> list[pa.RecordBatch]:
         """Return what was packed since the last call."""
         taken, self._chunks = self._chunks, []
         return taken

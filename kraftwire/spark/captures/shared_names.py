@@ -97,7 +97,7 @@ class PacketDirection:
         self.other = self
 
 
-class Gatherer:
+class NameGatherer:
     """Reads the payloads of packets; `names` are what it learned."""
 
     def __init__(self) -> None:
@@ -110,14 +110,18 @@ class Gatherer:
             for version in range(messages.API_VERSIONS[key][0], messages.API_VERSIONS[key][1] + 1)
         )
 
-    def look(self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
+    def read_packet(
+        self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int
+    ) -> None:
         """Read a packet with payload, in either direction."""
         if data[start + 4 : start + 8] in self.informative:
-            self.request(direction, data, start, end)
+            self._read_request(direction, data, start, end)
         if direction.awaited:
-            self.response(direction, seq, data, start, end)
+            self._read_response(direction, seq, data, start, end)
 
-    def request(self, direction: PacketDirection, data: bytes, start: int, end: int) -> None:
+    def _read_request(
+        self, direction: PacketDirection, data: bytes, start: int, end: int
+    ) -> None:
         """Read a packet that begins like an informative request."""
         size = int.from_bytes(data[start : start + 4], "big")
         if size < _HEAD_SIZE - 4:
@@ -136,7 +140,7 @@ class Gatherer:
         awaited[data[start + 8 : start + 12]] = key, version
         direction.other.awaited = awaited
 
-    def response(
+    def _read_response(
         self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int
     ) -> None:
         """Read a packet of a direction in which the response to such a request is due."""

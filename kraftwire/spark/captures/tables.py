@@ -22,7 +22,7 @@ from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.files import FileSums, add_connection, add_copy
 from kraftwire.spark.captures.findings import bad_bytes
-from kraftwire.spark.captures.quorum import GROUP_APIS, Observer, QuorumExchanges
+from kraftwire.spark.captures.quorum import GROUP_APIS, QuorumExchanges, ReplicaObserver
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows, TypedRows, typed_rows
 from kraftwire.spark.captures.selection import ALL, Selection
@@ -113,11 +113,11 @@ class Tables:
         with rare_collection():
             for number in numbers:
                 one = ConnectionDecoder(self, ConnectionState.start(recording, number), recording)
-                frames = one.held(found.pop(number)) if number in found else one.streamed()
-                for _ in frames:
-                    yield from self.take(at_least=CHUNK_ROWS)
+                held = found.pop(number, None)
+                for _ in one.decode_streamed() if held is None else one.decode_held(held):
+                    yield from self.take_batches(at_least=CHUNK_ROWS)
 
-    def part(
+    def decode_part(
         self, recording: Recording, state: ConnectionState, span: Span, *, is_last: bool
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode a part of a connection that was cut; the last one adds the row of the connection.
@@ -125,15 +125,16 @@ class Tables:
         As `decode`.
         """
         with rare_collection():
-            for _ in ConnectionDecoder(self, state, recording).streamed(span, is_last=is_last):
-                yield from self.take(at_least=CHUNK_ROWS)
+            decoder = ConnectionDecoder(self, state, recording)
+            for _ in decoder.decode_streamed(span, is_last=is_last):
+                yield from self.take_batches(at_least=CHUNK_ROWS)
 
-    def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def take_batches(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Return the rows of all tables that have at least `at_least`."""
         every: list[Rows | TypedRows] = [*self.rows.values(), *self.typed.values()]
         for rows in every:
             rows.pack(at_least=at_least)
-            for batch in rows.take():
+            for batch in rows.take_batches():
                 yield rows.table.name, batch
 
     def add(self, name: str, about: Any) -> None:
@@ -173,7 +174,7 @@ class ConnectionState:
         default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
     )
     raft: QuorumExchanges = field(default_factory=QuorumExchanges)
-    observer: Observer = field(default_factory=Observer)
+    observer: ReplicaObserver = field(default_factory=ReplicaObserver)
     open: OpenConnections | None = None
 
     @classmethod
@@ -231,19 +232,19 @@ class ConnectionDecoder:
         if self._wants_raft:
             yield self._add_of_quorums
 
-    def held(self, held: ConnectionBytes) -> Iterator[None]:
+    def decode_held(self, held: ConnectionBytes) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
         self._positions = held.positions()
         capture = Capture(
             held.pieces(),
             name=self._recording.files[0].name,
-            on_ending=self._end,
+            on_ending=self._on_ending,
             end_ns=self._recording.end_ns,
             is_disordered=self._recording.is_disordered,
         )
         return self._run(capture)
 
-    def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
+    def decode_streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""
         return self._run(self._capture(span, is_last=is_last), is_last=is_last)
 
@@ -253,7 +254,7 @@ class ConnectionDecoder:
         capture = Capture(
             self._recording.stream(self._about.number, span),
             name=self._recording.files[0].name,
-            on_ending=self._end,
+            on_ending=self._on_ending,
             after=state.open,
             is_last=is_last,
             end_ns=self._recording.end_ns,
@@ -266,24 +267,24 @@ class ConnectionDecoder:
         """Decode all frames, and what is left when the connection ends; yield now and then."""
         count = 0
         for frames in capture.lists():
-            self._take(frames)
+            self._add_frames(frames)
             count += len(frames)
             if count >= _PAUSE_FRAMES:
                 count = 0
                 yield
         if is_last:
             for request in self._pending.drain():
-                self._exchange(self._made(request, None))
+                self._add_exchange(self._exchange_of(request, None))
             self._finish(capture)
         yield
 
-    def _take(self, frames: Sequence[RawFrame]) -> None:
+    def _add_frames(self, frames: Sequence[RawFrame]) -> None:
         """Add frames that are selected, and learn from those that tell about others."""
         passes = self._selection.passes
         if not self._selection.is_all:
             frames = [each for each in frames if passes(each) or needs_learning(each.api_key)]
-        read, add, is_all = self._bodies.read, self._frame, self._selection.is_all
-        self._place(frames)
+        read, add, is_all = self._bodies.read, self._add_frame, self._selection.is_all
+        self._move_positions(frames)
         for frame, body in zip(frames, ordinary_bodies(frames), strict=True):
             found = read(frame, body)
             if is_all or passes(frame):
@@ -306,7 +307,7 @@ class ConnectionDecoder:
             self._add("bad_input", bad)
         add_connection(self._tables.sums, self._recording, about)
 
-    def _place(self, frames: Sequence[RawFrame]) -> None:
+    def _move_positions(self, frames: Sequence[RawFrame]) -> None:
         """Replace positions among the packets by those in the frames' files."""
         if self._positions is not None:
             self._positions.move(frames, ends=self._wants_ends)
@@ -317,13 +318,13 @@ class ConnectionDecoder:
                     frame.end_position = self._recording.file_at(frame.end_position - 1)[1] + 1
                 frame.file = file.name
 
-    def _end(self, ending: Ending) -> None:
+    def _on_ending(self, ending: Ending) -> None:
         if self._about.closed_by is None:
             self._about.closed_by = "client" if ending.is_by_client else "server"
             self._about.closed_ns = ending.time_ns
             self._about.is_reset = ending.is_reset
 
-    def _frame(self, read: FrameBody) -> None:
+    def _add_frame(self, read: FrameBody) -> None:
         frame = read.frame
         about = self._about
         about.frames += 1
@@ -363,13 +364,13 @@ class ConnectionDecoder:
             pending = None if request is None else self._pending.take(request)
             if self._pending.dropped:
                 self._add_skipped()
-            self._exchange(self._made(pending, read))
+            self._add_exchange(self._exchange_of(pending, read))
         elif request is None or not request.has_response:
-            self._exchange(self._made(read, None))
+            self._add_exchange(self._exchange_of(read, None))
         else:
-            self._wait(frame, request, read)
+            self._keep_request(frame, request, read)
 
-    def _wait(self, frame: RawFrame, request: Request, kept: FrameBody | RawFrame) -> None:
+    def _keep_request(self, frame: RawFrame, request: Request, kept: FrameBody | RawFrame) -> None:
         """Keep a request until its response comes; a single one is kept whatever its size."""
         weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
         self._pending.add(request, kept, weight)
@@ -378,13 +379,15 @@ class ConnectionDecoder:
 
     def _add_skipped(self) -> None:
         for each in self._pending.take_dropped():
-            self._exchange(self._made(each, None))
+            self._add_exchange(self._exchange_of(each, None))
 
-    def _made(self, request: FrameBody | RawFrame | None, response: FrameBody | None) -> Exchange:
+    def _exchange_of(
+        self, request: FrameBody | RawFrame | None, response: FrameBody | None
+    ) -> Exchange:
         assert not isinstance(request, RawFrame), "requests of rows were read when they came"
         return Exchange(request, response, self._bodies.topic_name)
 
-    def _exchange(self, exchange: Exchange) -> None:
+    def _add_exchange(self, exchange: Exchange) -> None:
         for step in self._exchange_steps:
             step(exchange)
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from kraftwire.spark.columns.batches import Batches, cut
-from kraftwire.spark.columns.read import Columns, Problem, read_batch, read_columns, read_cut
+from kraftwire.spark.columns.read import BatchProblem, Columns, read_batch, read_columns, read_cut
 
-__all__ = ["Batches", "Columns", "Problem", "cut", "read_batch", "read_columns", "read_cut"]
+__all__ = ["BatchProblem", "Batches", "Columns", "cut", "read_batch", "read_columns", "read_cut"]

@@ -54,7 +54,7 @@ _BUFFER_BYTES_MAX = 2**31 - 64
 
 
 @dataclass(frozen=True)
-class Problem:
+class BatchProblem:
     """Why the columns lack records of a batch; `batch` is its index."""
 
     batch: int
@@ -71,7 +71,7 @@ class Columns:
     """
 
     table: Any
-    problems: tuple[Problem, ...]
+    problems: tuple[BatchProblem, ...]
 
 
 def read_in_python(batches: Batches, indexes: Any, done: int = 0) -> Iterator[Columns]:
@@ -102,7 +102,7 @@ def read_with_reader(batches: Iterable[tuple[int, Batch]], done: int = 0) -> Ite
         yield from tables.full()
         if found.damage is not None:
             yield from tables.rest()
-            yield Columns(SCHEMA.empty_table(), (Problem(number, found.damage),))
+            yield Columns(SCHEMA.empty_table(), (BatchProblem(number, found.damage),))
     yield from tables.rest()
 
 
@@ -302,7 +302,7 @@ def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
     chosen = np.ones(len(batches), bool) if wanted is None else np.array(wanted, bool)
     is_valid = batches.is_valid if chosen.all() else _valid_among(batches, chosen)
     problems = [
-        Problem(index, _crc_error(batches, index))
+        BatchProblem(index, _crc_error(batches, index))
         for index in np.flatnonzero(chosen & ~is_valid).tolist()
     ]
     if problems:
@@ -319,7 +319,7 @@ def read_batch(batch: Batch, *, check_crc: bool = True) -> Iterator[Columns]:
         try:
             batch.ensure_valid()
         except WireError as error:
-            yield Columns(SCHEMA.empty_table(), (Problem(0, bare(error)),))
+            yield Columns(SCHEMA.empty_table(), (BatchProblem(0, bare(error)),))
             return
     yield from read_with_reader([(0, batch)])
 

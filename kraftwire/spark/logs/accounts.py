@@ -32,7 +32,7 @@ _IN_BATCHES = frozenset(
 _FIRST_BYTES = 32
 
 
-class Accounts:
+class FileAccounts:
     """The sums of one file, or of a range of it, and what is wrong with its bytes."""
 
     def __init__(self, file: str) -> None:

@@ -20,10 +20,10 @@ from kraftwire.errors import StorageError, WireError
 from kraftwire.records.limits import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
-from kraftwire.spark.logs.accounts import Accounts
+from kraftwire.spark.logs.accounts import FileAccounts
 from kraftwire.spark.logs.metadata import metadata_rows, without_secrets
-from kraftwire.spark.logs.place import Place, cluster_of, place_of
-from kraftwire.spark.logs.plan import CHUNK_BYTES, Piece, packing_of, pieces_of
+from kraftwire.spark.logs.place import LogPlace, cluster_of, place_of
+from kraftwire.spark.logs.plan import CHUNK_BYTES, BatchPiece, packing_of, pieces_of
 from kraftwire.spark.logs.rows import BatchFacts, batch_row, batch_rows, record_rows
 from kraftwire.spark.logs.state import state_of, with_refusal
 from kraftwire.spark.logs.transactions import BatchFilter
@@ -114,7 +114,7 @@ class _Decoder:
         self._options = options
         self._start = start
         self._end = source.size if end is None else min(end, source.size)
-        self._accounts = Accounts(file)
+        self._accounts = FileAccounts(file)
         self._sink = FileReport(self._accounts.note).sink(file)
         self._hides = not options.show_secrets
         self._is_metadata = self._place.family == "metadata"
@@ -132,11 +132,11 @@ class _Decoder:
         row = _file_row(accounts.file, size, kind, cluster=cluster, **accounts.sums())
         yield accounts.tables(row)
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[BatchPiece]:
         chunk = self._options.chunk_bytes
         return pieces_of(self._source, self._sink, self._start, self._end, chunk)
 
-    def _piece(self, piece: Piece) -> Iterator[Tables]:
+    def _piece(self, piece: BatchPiece) -> Iterator[Tables]:
         if piece.batches is not None:
             yield from self._valid_batches(piece.batches, piece.position)
         elif piece.found is not None:
@@ -257,7 +257,7 @@ def _without_batches(source: ByteSource, file: str, path: Path) -> Tables:
     """Return the tables of a file of another kind: its row of `files`, with its state if it has
     one that can be read.
     """
-    state, bad = None, Accounts(file)
+    state, bad = None, FileAccounts(file)
     try:
         state = state_of(source)
     except WireError as error:
@@ -281,11 +281,11 @@ def _named(source: ByteSource) -> str:
     return packing or str(source.kind)
 
 
-def _placed(place: Place, options: LogOptions) -> Place:
+def _placed(place: LogPlace, options: LogOptions) -> LogPlace:
     if options.family is None:
         return place
     family = None if options.family == "none" else options.family
-    return Place(
+    return LogPlace(
         place.file, place.source, place.topic, place.topic_id, place.partition, family
     )
 
@@ -296,7 +296,7 @@ def _unreadable(path: str | Path, file: str, error: StorageError, wanted: int) -
         size = os.path.getsize(path)
     except OSError:
         size = wanted
-    accounts = Accounts(file)
+    accounts = FileAccounts(file)
     detail = str(error).removeprefix(error.file).lstrip(": ")
     FindingSink(file, accounts.note).add("unreadable-file", 0, detail, size=size)
     return accounts.tables(_file_row(file, size, str(FileKind.UNKNOWN), **accounts.sums()))

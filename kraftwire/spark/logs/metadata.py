@@ -14,7 +14,7 @@ from kraftwire.errors import WireError
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.record import Record
-from kraftwire.spark.logs.place import Place
+from kraftwire.spark.logs.place import LogPlace
 from kraftwire.spark.logs.rows import constant, timestamps
 from kraftwire.spark.tables import TABLES
 
@@ -48,7 +48,7 @@ def json_text(decoded: Decoded, *, show_secrets: bool = False) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-def metadata_rows(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> MetadataRows:
+def metadata_rows(place: LogPlace, table: Any, facts: Any, *, show_secrets: bool) -> MetadataRows:
     """Return the rows of records by columns, in one of Kafka's own topics."""
     batch_indexes = np.asarray(table["batch"])
     control = facts.attributes & 0x20 != 0

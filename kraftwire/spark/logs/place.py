@@ -109,7 +109,7 @@ def _refuse(error: StorageError) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPlace:
     """A segment or snapshot: its path as given, and whose records it holds.
 
     `source` is ``log`` or ``snapshot``; `topic`, `topic_id` and `partition` are None where
@@ -124,7 +124,7 @@ class Place:
     family: str | None
 
 
-def place_of(source: ByteSource, file: str) -> Place:
+def place_of(source: ByteSource, file: str) -> LogPlace:
     """Return the place of an open file.
 
     Snapshots are metadata; a segment outside a partition's folder is taken for the metadata log if
@@ -135,14 +135,14 @@ def place_of(source: ByteSource, file: str) -> Place:
     is_snapshot = source.kind is FileKind.SNAPSHOT
     if is_snapshot or (found is None and _begins_as_metadata(source)):
         kind = SNAPSHOT if is_snapshot else "log"
-        return Place(file, kind, METADATA_TOPIC, _METADATA_ID, 0, "metadata")
+        return LogPlace(file, kind, METADATA_TOPIC, _METADATA_ID, 0, "metadata")
     if found is None:
-        return Place(file, "log", None, None, None, None)
+        return LogPlace(file, "log", None, None, None, None)
     topic_id = found.topic_id or _topic_id(path.absolute().parent / "partition.metadata")
     if topic_id is None and found.topic == METADATA_TOPIC:
         topic_id = _METADATA_ID
     family = family_of_topic(found.topic)
-    return Place(file, "log", readable(found.topic), topic_id, found.index, family)
+    return LogPlace(file, "log", readable(found.topic), topic_id, found.index, family)
 
 
 def cluster_of(path: Path) -> str | None:

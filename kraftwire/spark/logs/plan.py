@@ -40,7 +40,7 @@ def packing_of(head: bytes) -> str | None:
 
 
 @dataclass(frozen=True)
-class Piece:
+class BatchPiece:
     """Batches of a file: `batches` with correct CRCs, or `found`, one of any kind.
 
     `position` is the file position of the buffer's first byte.
@@ -57,7 +57,7 @@ def pieces_of(
     start: int = 0,
     end: int | None = None,
     chunk: int = CHUNK_BYTES,
-) -> Iterator[Piece]:
+) -> Iterator[BatchPiece]:
     """Yield the batches that begin in `[start, end)`, in order; a batch must begin at `start`."""
     scanner = Scanner(source, sink)
     end = source.size if end is None else min(end, source.size)
@@ -68,7 +68,7 @@ def pieces_of(
             buffer, at = source.locate(position, size)
             sound = _sound(cut(buffer, at, at + end - position))
             if len(sound):
-                yield Piece(position - at, sound)
+                yield BatchPiece(position - at, sound)
                 position += sound.end - at
                 size = min(chunk, 2 * size)
                 continue
@@ -76,7 +76,7 @@ def pieces_of(
         found = scanner.step()
         position = scanner.position
         if found is not None:
-            yield Piece(found.position - found.start, None, found)
+            yield BatchPiece(found.position - found.start, None, found)
         size = min(chunk, _CHUNK_BYTES_MIN)
 
 

@@ -12,7 +12,7 @@ from kraftwire.records.compression import CODEC_MASK, NAMES
 from kraftwire.records.header import CONTROL, STAMPED
 from kraftwire.records.reader import Batch
 from kraftwire.spark.columns import Batches
-from kraftwire.spark.logs.place import Place
+from kraftwire.spark.logs.place import LogPlace
 from kraftwire.spark.tables import TABLES
 
 _BATCHES = TABLES["batches"].arrow
@@ -38,7 +38,7 @@ def timestamps(milliseconds: Any) -> Any:
     return pa.array(near * 1000, mask=is_far).cast(kind)
 
 
-def batch_rows(place: Place, batches: Batches, position: int) -> Any:
+def batch_rows(place: LogPlace, batches: Batches, position: int) -> Any:
     """Return a row for each batch, all with correct CRCs; `position` is the buffer's place."""
     header, count = batches.header, len(batches)
     columns = {
@@ -61,7 +61,7 @@ def batch_rows(place: Place, batches: Batches, position: int) -> Any:
     return _table(place, columns, count)
 
 
-def batch_row(place: Place, batch: Batch, position: int, *, is_valid: bool) -> Any:
+def batch_row(place: LogPlace, batch: Batch, position: int, *, is_valid: bool) -> Any:
     """Return the row of one batch of any magic; null stands for what a damaged old batch lacks."""
     base_offset, count = _beginning(batch)
     columns = {
@@ -91,7 +91,7 @@ def _beginning(batch: Batch) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _table(place: Place, columns: dict[str, Any], count: int) -> Any:
+def _table(place: LogPlace, columns: dict[str, Any], count: int) -> Any:
     same = {
         "file": place.file,
         "topic": place.topic,
@@ -123,7 +123,7 @@ class BatchFacts:
 
 
 def record_rows(
-    place: Place,
+    place: LogPlace,
     table: Any,
     facts: BatchFacts,
     names: frozenset[str] | None = None,
@@ -142,7 +142,7 @@ def record_rows(
 class _Columns:
     """Makes columns of the rows, one at a time."""
 
-    def __init__(self, place: Place, table: Any, facts: BatchFacts, values: Any) -> None:
+    def __init__(self, place: LogPlace, table: Any, facts: BatchFacts, values: Any) -> None:
         self._table = table
         self._facts = facts
         self._lane = np.asarray(table["batch"])

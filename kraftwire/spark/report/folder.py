@@ -53,7 +53,7 @@ _NEEDED = {
 class ClusterNames:
     """The clusters in the tables of a folder."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: TableFolder) -> None:
         self._all: set[str | None] = set()
         for name in _TABLES:
             self._all.update(folder.table(name, ["cluster"])["cluster"].unique().to_pylist())
@@ -71,7 +71,7 @@ class ClusterNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ReportContext:
     """Data that all parts share.
 
     `extent` is the time that the report covers, in nanoseconds since the epoch, and `bucket_s`
@@ -80,7 +80,7 @@ class Context:
     the extent that no capture recorded, none where nothing is known of captures.
     """
 
-    folder: Folder
+    folder: TableFolder
     extent: tuple[int, int] | None
     bucket_s: int
     times: Range1d
@@ -94,7 +94,7 @@ class Context:
 
 
 @dataclass(slots=True)
-class Part:
+class ReportPart:
     """A part of the report.
 
     `plots` are bokeh models by name; ``{{name}}`` in `html` is where one goes. `data` are
@@ -116,7 +116,7 @@ class Interval:
     end: int | None = None
 
 
-class Folder:
+class TableFolder:
     """The tables of a run.
 
     `path` is the folder of the tables; only rows in the `interval` are read. Rows without the time

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from kraftwire.printable import printable
-from kraftwire.spark.report.folder import Folder
+from kraftwire.spark.report.folder import TableFolder
 
 # The names of segments, snapshots and indexes.
 _OFFSET = re.compile(r"\d{20}")
@@ -45,7 +45,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def no_rows(folder: Folder, name: str, sentence: str) -> str:
+def no_rows(folder: TableFolder, name: str, sentence: str) -> str:
     """Return what a table without rows says: a sentence, or that the run did not make it. HTML."""
     if folder.is_made(name):
         return f'<p class="none">{text(sentence)}</p>'

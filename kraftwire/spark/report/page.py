@@ -22,7 +22,13 @@ from kraftwire import __version__
 from kraftwire.errors import StorageError
 from kraftwire.printable import spreadsheet_cell
 from kraftwire.spark.paths import own_folder
-from kraftwire.spark.report.folder import Context, Folder, Interval, Part, bucket_width
+from kraftwire.spark.report.folder import (
+    Interval,
+    ReportContext,
+    ReportPart,
+    TableFolder,
+    bucket_width,
+)
 from kraftwire.spark.report.formatting import clock, text
 from kraftwire.spark.report.parts.anomalies import anomalies_part
 from kraftwire.spark.report.parts.connections import connections_part
@@ -85,7 +91,7 @@ def page(
     verdict: str,
     numbers: Sequence[tuple[str, str, str]],
     overview: str,
-    parts: Sequence[Part],
+    parts: Sequence[ReportPart],
     plots: dict[str, Any],
     footer: str,
 ) -> str:
@@ -154,7 +160,7 @@ def write(folder: Path, interval: Interval | None = None) -> Path:
     """
     if not any(any((folder / name).glob("*.parquet")) for name in TABLES):
         raise StorageError("no tables; kraftwire pipeline run writes them", file=str(folder))
-    context = _context(Folder(folder, interval))
+    context = _context(TableFolder(folder, interval))
     traffic = read_traffic(context)
     parts = [
         leaders_part(context),
@@ -171,18 +177,18 @@ def write(folder: Path, interval: Interval | None = None) -> Path:
     return _save(folder / "report.html", _html(context, traffic, parts))
 
 
-def _context(folder: Folder) -> Context:
+def _context(folder: TableFolder) -> ReportContext:
     extent = folder.extent()
     if extent is None:
-        return Context(folder, None, 1, Range1d(0, 1))
+        return ReportContext(folder, None, 1, Range1d(0, 1))
     # Bokeh counts milliseconds.
     first, last = extent[0] / _MS, max(extent[1], extent[0] + _SECOND_NS) / _MS
     margin = (last - first) * 0.005
     times = Range1d(first - margin, last + margin)
-    return Context(folder, extent, bucket_width(extent), times, folder.holes(extent))
+    return ReportContext(folder, extent, bucket_width(extent), times, folder.holes(extent))
 
 
-def _html(context: Context, traffic: Traffic, parts: list[Part]) -> str:
+def _html(context: ReportContext, traffic: Traffic, parts: list[ReportPart]) -> str:
     plots: dict[str, Any] = {name: plot for part in parts for name, plot in part.plots.items()}
     above = ""
     if context.extent is not None and traffic.count:
@@ -207,7 +213,7 @@ def _html(context: Context, traffic: Traffic, parts: list[Part]) -> str:
     )
 
 
-def _overview(context: Context, traffic: Traffic) -> Any:
+def _overview(context: ReportContext, traffic: Traffic) -> Any:
     extent = context.extent or (0, 1)
     sums: dict[int, int] = {}
     for (at, _), number in traffic.rate.items():
@@ -217,7 +223,7 @@ def _overview(context: Context, traffic: Traffic) -> Any:
     return overview(context, times, [sums[each] for each in buckets])
 
 
-def _when(context: Context) -> str:
+def _when(context: ReportContext) -> str:
     if context.extent is None:
         return "No frame has a time."
     first, last = context.extent
@@ -228,7 +234,7 @@ def _when(context: Context) -> str:
     return f"{clock(first, with_date=True)} to {until} UTC{only}"
 
 
-def _write_data(folder: Path, parts: list[Part]) -> None:
+def _write_data(folder: Path, parts: list[ReportPart]) -> None:
     own_folder(folder)
     for path in folder.glob("*.csv"):
         path.unlink()

@@ -22,7 +22,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from kraftwire.spark.report.folder import Context
+from kraftwire.spark.report.folder import ReportContext
 
 # Distinguishable with colour blindness too (after Okabe and Ito), on white and on black.
 COLOURS = ("#0a84c6", "#e08a00", "#14a37a", "#c66aa0", "#c8560a", "#6f86d6", "#8c8c2a", "#4fb0d0")
@@ -81,7 +81,7 @@ def _figure(height: int, **more: Any) -> Any:
     return made
 
 
-def time_figure(context: Context, height: int, *, label: str = "", **more: Any) -> Any:
+def time_figure(context: ReportContext, height: int, *, label: str = "", **more: Any) -> Any:
     """Return an empty plot over time that moves with the others."""
     tools = [PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), ResetTool()]
     tools.append(WheelZoomTool(dimensions="width", modifiers={"ctrl": True}))
@@ -106,7 +106,7 @@ def value_figure(height: int, **more: Any) -> Any:
     return made
 
 
-def overview(context: Context, times: Sequence[int], values: Sequence[float]) -> Any:
+def overview(context: ReportContext, times: Sequence[int], values: Sequence[float]) -> Any:
     """Return a strip of the whole time, in which an interval can be selected for all plots."""
     extent = context.extent or (0, 1)
     made = _figure(

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from kraftwire.spark.report.folder import Context, Interval
+from kraftwire.spark.report.folder import Interval, ReportContext
 from kraftwire.spark.report.formatting import clip, count, duration, plural, text
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
@@ -20,12 +20,12 @@ _NOT_MADE = "the run did not make the table"
 _EXCHANGES_MIN = 100
 
 
-def verdict(context: Context, traffic: Traffic) -> str:
+def verdict(context: ReportContext, traffic: Traffic) -> str:
     """Return the verdict. HTML."""
     return _found(context, traffic) + _unfinished(context)
 
 
-def _found(context: Context, traffic: Traffic) -> str:
+def _found(context: ReportContext, traffic: Traffic) -> str:
     found = found_anomalies(context)
     grave = [row for row in found if row["severity"] != "info"]
     is_searched = context.folder.is_made("anomalies")
@@ -62,7 +62,7 @@ def _anomalies(number: int) -> str:
     return "1 anomaly" if number == 1 else f"{number:,} anomalies"
 
 
-def not_understood(context: Context) -> str:
+def not_understood(context: ReportContext) -> str:
     """Return what was not decoded in the inputs; empty if all of it was."""
     bad = context.folder.count("bad_input")
     gaps = encrypted = 0
@@ -81,7 +81,7 @@ def not_understood(context: Context) -> str:
     return ", ".join(parts)
 
 
-def _unfinished(context: Context) -> str:
+def _unfinished(context: ReportContext) -> str:
     """Return a warning if the run was killed or is still running: tables are missing then."""
     if context.folder.manifest().get("is_derived", True):
         return ""
@@ -91,7 +91,7 @@ def _unfinished(context: Context) -> str:
     )
 
 
-def _covered(context: Context, traffic: Traffic) -> str:
+def _covered(context: ReportContext, traffic: Traffic) -> str:
     files = plural(context.folder.count("files"), "file")
     if context.extent is None:
         is_whole = context.folder.interval == Interval()
@@ -110,11 +110,11 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
     return sum(row["end"] - row["start"] for row in found if row["node"] is None)
 
 
-def _no_leader(context: Context) -> str:
+def _no_leader(context: ReportContext) -> str:
     return "none is known" if context.folder.count("raft_timeline") else "no quorum seen"
 
 
-def _silent(context: Context) -> int:
+def _silent(context: ReportContext) -> int:
     """Return for how long logs show leaders that were silent and went on, in nanoseconds."""
     rows = context.folder.rows("raft_timeline", ["kind", "details"])
     found = [json.loads(row["details"]) for row in rows if row["kind"] == "silence"]
@@ -122,7 +122,7 @@ def _silent(context: Context) -> int:
     return round(seconds * 1_000_000_000)
 
 
-def _gap(context: Context, found: list[dict[str, Any]], traffic: Traffic) -> str:
+def _gap(context: ReportContext, found: list[dict[str, Any]], traffic: Traffic) -> str:
     without = _without_leader(found)
     if without:
         return f"{duration(without)} without one"
@@ -134,7 +134,7 @@ def _gap(context: Context, found: list[dict[str, Any]], traffic: Traffic) -> str
     return "at no time without one" if traffic.count else "logs show no gaps"
 
 
-def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
+def numbers(context: ReportContext, traffic: Traffic) -> list[tuple[str, str, str]]:
     """Return each number with its meaning and a remark. HTML."""
     found = leaderships(context)
     elected = [row for row in found if row["node"] not in (None, NOT_RECORDED)]
@@ -164,7 +164,7 @@ def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def _rate(context: Context, traffic: Traffic) -> str:
+def _rate(context: ReportContext, traffic: Traffic) -> str:
     if not context.recorded_ns:
         return ""
     seconds = context.recorded_ns / 1e9

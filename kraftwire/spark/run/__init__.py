@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.run.follow import Rhythm, tail
+from kraftwire.spark.run.follow import RoundSchedule, tail
 from kraftwire.spark.run.options import RunOptions, choose_tables
-from kraftwire.spark.run.pipeline import Following, Outcome, run
-from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
-from kraftwire.spark.run.starting import DeferredSpark, spark_runner
+from kraftwire.spark.run.pipeline import RunOutcome, TailInputs, run
+from kraftwire.spark.run.runner import LocalRunner, Runner, SparkRunner
+from kraftwire.spark.run.starting import DeferredSparkRunner, spark_runner
 
 __all__ = [
-    "DeferredSpark",
-    "Following",
-    "InProcess",
-    "OnSpark",
-    "Outcome",
-    "Rhythm",
+    "DeferredSparkRunner",
+    "LocalRunner",
+    "RoundSchedule",
     "RunOptions",
+    "RunOutcome",
     "Runner",
+    "SparkRunner",
+    "TailInputs",
     "choose_tables",
     "run",
     "spark_runner",

@@ -15,8 +15,8 @@ from kraftwire.spark.captures.files import FileSums, file_rows, unreadable_file
 from kraftwire.spark.inputs import InputFile, expanded
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.manifest import Source
-from kraftwire.spark.run.plan import Planned
-from kraftwire.spark.run.tasks import Done
+from kraftwire.spark.run.plan import PlannedSource
+from kraftwire.spark.run.tasks import UnitResult
 from kraftwire.spark.tables.files import BadBytes, FileBytes
 
 _PLACES = (
@@ -28,7 +28,7 @@ Row = tuple[str, FileBytes | BadBytes]
 _STATE = "unread"
 
 
-def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
+def capture_rows(planned: PlannedSource, done: Iterable[UnitResult]) -> Iterator[Row]:
     """Return the rows of a recording's files."""
     sums: dict[str, FileSums] = {}
     for each in done:
@@ -38,7 +38,7 @@ def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
     yield from file_rows(planned.recording, sums)
 
 
-def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
+def log_rows(done: Iterable[UnitResult], before: int = 0) -> Iterator[Row]:
     """Return the row of a file that was decoded in ranges: their sums.
 
     `before` counts the bytes before the first range: batches that an earlier run has read.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.run.options import RunOptions
-from kraftwire.spark.run.pipeline import Following, Outcome, run
+from kraftwire.spark.run.pipeline import RunOutcome, TailInputs, run
 from kraftwire.spark.run.runner import Runner
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Wait = Callable[[float], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class RoundSchedule:
     """When rounds begin.
 
     Units: seconds. `interval_s` is the time from the start of one round to the next, or longer if a
@@ -42,13 +42,13 @@ def tail(
     inputs: Sequence[str],
     options: RunOptions,
     runner: Runner,
-    rhythm: Rhythm,
+    rhythm: RoundSchedule,
     *,
     quorums: Sequence[str] = (),
     security: Given = None,
     warn: Callable[[str], None] = print,
     begin: Callable[[str, int], None] = lambda _name, _size: None,
-) -> Outcome:
+) -> RunOutcome:
     """Keep the tables of a folder up to date; return the combined result of all rounds.
 
     A quorum without a leader is reported, and tried again in the next round. Raises: as `run`, and
@@ -69,8 +69,8 @@ def tail(
             warned.add(text)
             warn(text)
 
-    whole = Outcome()
-    following = Following(tuple(quorums), security)
+    whole = RunOutcome()
+    following = TailInputs(tuple(quorums), security)
     while True:
         began = time.monotonic()
         outcome = run(
@@ -87,7 +87,7 @@ def tail(
             return whole
 
 
-def _add(whole: Outcome, outcome: Outcome) -> None:
+def _add(whole: RunOutcome, outcome: RunOutcome) -> None:
     """Add the result of a round to those of the rounds before."""
     whole.rows = outcome.rows
     # A file that is already in the tables is not counted again.

@@ -15,8 +15,8 @@ from kraftwire.decode.files import open_source
 from kraftwire.errors import LogMovedError, StorageError
 from kraftwire.spark.inputs import InputFile, beside
 from kraftwire.spark.logs.plan import chain
-from kraftwire.spark.run.manifest import Part, Source
-from kraftwire.spark.tail import Mark, check
+from kraftwire.spark.run.manifest import Source, TablePart
+from kraftwire.spark.tail import BatchMark, check
 
 # Part of the name of a unit that an earlier run leaves to the next one.
 REST = "-rest"
@@ -26,12 +26,12 @@ _UNITS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FileProgress:
     """How far the tables cover a file: up to a mark, in the parts of some units."""
 
-    mark: Mark
+    mark: BatchMark
     units: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[TablePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class RangeRead:
     """
 
     unit: str
-    mark: Mark | None
+    mark: BatchMark | None
     is_valid: bool
     has_rest: bool
 
 
-def progress_of(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, Progress]:
+def progress_of(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, FileProgress]:
     """Return the files that have grown since they were read and are otherwise unchanged, by path.
 
     So are the files beside them that their rows depend on.
@@ -59,16 +59,16 @@ def progress_of(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[s
         if "mark" not in state or len(source.files) != 1 or len(state["units"]) > _UNITS_MAX:
             continue
         ((path, size, digest),) = source.files
-        mark = Mark.from_json(state["mark"])
+        mark = BatchMark.from_json(state["mark"])
         identity = now.get(path, (path, size, digest))
         is_changed = identity != (path, size, digest) and beside(identity[2]) == beside(digest)
         if is_changed and _is_there(path, mark):
             kept = tuple(part for part in source.parts if part.unit in state["units"])
-            found[path] = Progress(mark, tuple(state["units"]), kept)
+            found[path] = FileProgress(mark, tuple(state["units"]), kept)
     return found
 
 
-def _is_there(path: str, mark: Mark) -> bool:
+def _is_there(path: str, mark: BatchMark) -> bool:
     try:
         check(Path(path), mark)
     except (LogMovedError, OSError):
@@ -91,18 +91,18 @@ def whole_batches(path: str, start: int, end: int) -> int:
     return reached
 
 
-def mark_of(batches: Any) -> Mark | None:
+def mark_of(batches: Any) -> BatchMark | None:
     """Return the mark of the last row in a table of batches; None for formats without epochs."""
     (row,) = batches.slice(len(batches) - 1).to_pylist()
     if row["leader_epoch"] is None or row["base_offset"] is None or not row["is_valid"]:
         return None
     position = row["position"]
-    return Mark(
+    return BatchMark(
         row["last_offset"] + 1, row["leader_epoch"], row["crc"], 0, position, position + row["size"]
     )
 
 
-def next_state(before: Progress | None, reads: Sequence[RangeRead]) -> dict[str, Any]:
+def next_state(before: FileProgress | None, reads: Sequence[RangeRead]) -> dict[str, Any]:
     """Return where the next run resumes a file; empty if it starts again."""
     mark = None if before is None else before.mark
     units = [] if before is None else list(before.units)

@@ -61,7 +61,7 @@ def refuse_strangers(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """A file of a table. `path` is below the folder of the table."""
 
     unit: str
@@ -80,7 +80,7 @@ class Source:
 
     name: str
     files: list[tuple[str, int, str]]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TablePart] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class Manifest:
                 raise UsageError(f"{folder}: {problem}; use another folder")
             made = cls(data["options"], data["tags"], is_derived=data["is_derived"])
             for each in data["sources"]:
-                parts = [Part(**part) for part in each["parts"]]
+                parts = [TablePart(**part) for part in each["parts"]]
                 files = [(str(name), int(size), str(head)) for name, size, head in each["files"]]
                 name, state = each["name"], each.get("state", {})
                 made.sources[name] = Source(name, files, parts, state, each["tags"])
@@ -147,14 +147,14 @@ class Manifest:
             for file in source.files
         }
 
-    def put(self, source: Source) -> list[Part]:
+    def put(self, source: Source) -> list[TablePart]:
         """Add a source in place of all that share a file with it; return the parts no longer
         needed.
 
         Parts that the new source keeps are not returned.
         """
         paths = {path for path, _, _ in source.files}
-        dropped: list[Part] = []
+        dropped: list[TablePart] = []
         for name, each in list(self.sources.items()):
             if name == source.name or any(path in paths for path, _, _ in each.files):
                 dropped += self.sources.pop(name).parts
@@ -163,7 +163,7 @@ class Manifest:
         kept = {(part.table, part.path) for part in source.parts}
         return [part for part in dropped if (part.table, part.path) not in kept]
 
-    def drop(self, name: str) -> list[Part]:
+    def drop(self, name: str) -> list[TablePart]:
         """Remove a source; return its parts, which are no longer needed."""
         self.is_derived = False
         return self.sources.pop(name).parts

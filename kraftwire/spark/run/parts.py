@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from kraftwire.printable import spreadsheet_cell
 from kraftwire.spark.paths import own_folder
-from kraftwire.spark.run.manifest import Manifest, Part
+from kraftwire.spark.run.manifest import Manifest, TablePart
 from kraftwire.spark.run.options import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
@@ -56,7 +56,7 @@ class PartWriter:
         self._writers: dict[str, Any] = {}
         self._rows: dict[str, int] = {}
         self._waiting: dict[str, list[Any]] = {}
-        self.parts: list[Part] = []
+        self.parts: list[TablePart] = []
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def write(self, table: str, batch: pa.RecordBatch | pa.Table) -> None:
@@ -98,7 +98,7 @@ class PartWriter:
             path = self._folder / table / f"{_PREFIX}{self._unit}.parquet"
             if kind is None:
                 size, name = path.stat().st_size, str(path)
-                self.parts.append(Part(self._unit, table, name, self._rows[table], size))
+                self.parts.append(TablePart(self._unit, table, name, self._rows[table], size))
 
 
 def _with_statistics(schema: pa.Schema) -> bool | list[str]:
@@ -114,18 +114,18 @@ def _with_statistics(schema: pa.Schema) -> bool | list[str]:
     ]
 
 
-def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
+def commit(folder: Path, parts: Iterable[TablePart]) -> list[TablePart]:
     """Move parts into the folders of their tables; return them with their new paths."""
     moved = []
     for part in parts:
         target = own_folder(folder / part.table)
         name = Path(part.path).name
         os.replace(part.path, target / name)
-        moved.append(Part(part.unit, part.table, name, part.rows, part.bytes))
+        moved.append(TablePart(part.unit, part.table, name, part.rows, part.bytes))
     return moved
 
 
-def remove(folder: Path, parts: Iterable[Part]) -> None:
+def remove(folder: Path, parts: Iterable[TablePart]) -> None:
     """Remove parts that no longer count."""
     for part in parts:
         (folder / part.table / part.path).unlink(missing_ok=True)

@@ -25,8 +25,8 @@ from kraftwire.spark.run.conservation import (
     unread_source,
     unreadable_rows,
 )
-from kraftwire.spark.run.incremental import Progress, next_state, progress_of
-from kraftwire.spark.run.manifest import Manifest, Part, Source, claimed, refuse_strangers
+from kraftwire.spark.run.incremental import FileProgress, next_state, progress_of
+from kraftwire.spark.run.manifest import Manifest, Source, TablePart, claimed, refuse_strangers
 from kraftwire.spark.run.options import RunOptions, shared_tags
 from kraftwire.spark.run.parts import (
     TASKS,
@@ -37,7 +37,7 @@ from kraftwire.spark.run.parts import (
     remove_leftovers,
 )
 from kraftwire.spark.run.plan import (
-    Planned,
+    PlannedSource,
     index_units,
     neighbours,
     plan_captures,
@@ -45,7 +45,7 @@ from kraftwire.spark.run.plan import (
     source_name,
 )
 from kraftwire.spark.run.runner import Runner
-from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
+from kraftwire.spark.run.tasks import JobSettings, Unit, UnitResult, Work, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.files import BadBytes, FileBytes
 from kraftwire.spark.tail import is_passing
@@ -65,7 +65,7 @@ Begin = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class TailInputs:
     """What a round of a tail also reads: quorums, by addresses of their controllers.
 
     `security` is that of all of them. Inputs need not exist yet, and files that are being removed
@@ -77,7 +77,7 @@ class Following:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """The result of a run.
 
     `rows` counts the rows of all tables in the folder, by name; `unbalanced` reports files with
@@ -104,10 +104,10 @@ def run(
     runner: Runner,
     *,
     resume: bool = False,
-    following: Following | None = None,
+    following: TailInputs | None = None,
     warn: Warn = print,
     begin: Begin = lambda _name, _size: None,
-) -> Outcome:
+) -> RunOutcome:
     """Read inputs into the tables of a folder.
 
     With `following`, this is one round of a tail. Raises: UsageError if there is nothing to read,
@@ -129,17 +129,17 @@ class _Run:
         self._warn = warn
         self._begin = begin
         self._manifest = Manifest()
-        self._outcome = Outcome()
-        self._progress: dict[str, Progress] = {}
-        self._replaced: list[Part] = []
+        self._outcome = RunOutcome()
+        self._progress: dict[str, FileProgress] = {}
+        self._replaced: list[TablePart] = []
         self._is_tail = False
         self._known_paths: set[str] = set()
-        self._job = Job(str(self._folder), options.selection, options.base)
+        self._job = JobSettings(str(self._folder), options.selection, options.base)
         self._tags: dict[str, str] = {}
 
     def run(
-        self, inputs: Sequence[str], *, resume: bool, following: Following | None
-    ) -> Outcome:
+        self, inputs: Sequence[str], *, resume: bool, following: TailInputs | None
+    ) -> RunOutcome:
         """Run all steps."""
         began = time.monotonic()
         self._open(resume=resume)
@@ -261,7 +261,7 @@ class _Run:
         if not Path(path).exists():
             self._warn(f"{path}: was deleted before it was read")
 
-    def _decode_planned(self, planned: Sequence[Planned]) -> dict[str, str]:
+    def _decode_planned(self, planned: Sequence[PlannedSource]) -> dict[str, str]:
         """Decode and commit sources; return the captures that are gone, and why, by path.
 
         Nothing is committed of their recordings.
@@ -288,7 +288,7 @@ class _Run:
         outcome.known -= len(sizes)
         outcome.size += sum(sizes)
 
-    def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[Done]]:
+    def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[UnitResult]]:
         """Return the result of each unit, by name; for a connection that was cut, of its parts."""
         found = self._map(decode_unit, sorted(units, key=_order))
         done = {each.unit: [each] for each in found if not each.more}
@@ -309,7 +309,7 @@ class _Run:
         """Run a task for each unit, wherever the runner does that."""
         return self._runner.map(task, [(self._job, unit) for unit in units]) if units else []
 
-    def _finish(self, planned: Planned, done: list[Done]) -> None:
+    def _finish(self, planned: PlannedSource, done: list[UnitResult]) -> None:
         source, before = planned.source, planned.before
         if planned.recording is not None:
             self._count_again(source)
@@ -324,7 +324,10 @@ class _Run:
         self._commit(source, done, log_rows(done, 0 if before is None else before.mark.end))
 
     def _commit(
-        self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, FileBytes | BadBytes]]
+        self,
+        source: Source,
+        done: Iterable[UnitResult],
+        rows: Iterable[tuple[str, FileBytes | BadBytes]],
     ) -> None:
         """Commit the parts of a source, and rows about its files, at the next `_save`."""
         own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
@@ -335,12 +338,12 @@ class _Run:
         with PartWriter(self._folder, f"{source.name}-files", 0, self._tags) as writer:
             for table, each in own.items():
                 each.pack(at_least=1)
-                for batch in each.take():
+                for batch in each.take_batches():
                     writer.write(table, batch)
         parts = [part for each in done for part in each.parts] + writer.parts
         self._put(source, parts)
 
-    def _put(self, source: Source, parts: Iterable[Part]) -> None:
+    def _put(self, source: Source, parts: Iterable[TablePart]) -> None:
         source.parts += commit(self._folder, parts)
         source.tags = self._tags
         self._replaced += self._manifest.put(source)
@@ -373,18 +376,18 @@ def _captures(files: Iterable[InputFile]) -> list[InputFile]:
     return [file for file in files if file.is_capture]
 
 
-def _is_unread(done: Iterable[Done]) -> bool:
+def _is_unread(done: Iterable[UnitResult]) -> bool:
     """Whether some of a file could not be read, as when retention deletes it."""
     rows = (row for each in done for row in each.files)
     return any(row["kind"] == "unknown" and row["bad_bytes"] == row["size"] for row in rows)
 
 
-def _job_groups(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
+def _job_groups(planned: Sequence[PlannedSource], units_max: int) -> Iterator[list[PlannedSource]]:
     """Yield sources in groups that are decoded by one job each; a large source has its own.
 
     A small unit counts as a fraction of one.
     """
-    group: list[Planned] = []
+    group: list[PlannedSource] = []
     count = 0.0
     for each in planned:
         weight = sum(min(1.0, max(unit.size, _BYTES_MIN) / _WHOLE_BYTES) for unit in each.units)

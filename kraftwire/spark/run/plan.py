@@ -13,7 +13,7 @@ from pathlib import Path
 from kraftwire.spark.captures.plan import CUT_BYTES, divide, recordings
 from kraftwire.spark.captures.recording import Recording
 from kraftwire.spark.inputs import InputFile, capture_families
-from kraftwire.spark.run.incremental import Progress
+from kraftwire.spark.run.incremental import FileProgress
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.tasks import Unit, load_index
 
@@ -50,7 +50,7 @@ def neighbours(
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedSource:
     """A source with its units, and for captures the recording (without the places of packets).
 
     `before` is what an earlier run has read of a log file.
@@ -59,7 +59,7 @@ class Planned:
     source: Source
     units: list[Unit] = field(default_factory=list)
     recording: Recording | None = None
-    before: Progress | None = None
+    before: FileProgress | None = None
 
     @property
     def size(self) -> int:
@@ -81,7 +81,7 @@ def plan_captures(
     *,
     cut_bytes: int = CUT_BYTES,
     known: Container[str] = (),
-) -> list[Planned]:
+) -> list[PlannedSource]:
     """Return the captures that have an index as recordings, in units of about equal size.
 
     Sources that are `known`, by name, are omitted.
@@ -94,7 +94,7 @@ def plan_captures(
             members = [by_path[index.path] for index in recording.files]
             source = Source(source_name(members), [file.identity for file in members])
             if source.name not in known:
-                planned.append(Planned(source, recording=recording))
+                planned.append(PlannedSource(source, recording=recording))
     share = sum(_traffic(each) for each in planned) / parallelism
     for each in planned:
         indexed = tuple(names[path] for path, _, _ in each.source.files)
@@ -102,14 +102,14 @@ def plan_captures(
     return planned
 
 
-def _traffic(planned: Planned) -> int:
+def _traffic(planned: PlannedSource) -> int:
     """Return the bytes of a recording that belong to connections."""
     assert planned.recording is not None
     return sum(indexed.size for indexed in planned.recording.connections)
 
 
 def _units(
-    planned: Planned, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
+    planned: PlannedSource, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
 ) -> Iterator[Unit]:
     """Yield units of about equal size for a recording; `long` connections in units that cut them.
     """
@@ -122,7 +122,9 @@ def _units(
         yield Unit(name, share.size, indexed, share.connections, cut_bytes=cut)
 
 
-def plan_logs(files: Iterable[InputFile], progress: Mapping[str, Progress]) -> list[Planned]:
+def plan_logs(
+    files: Iterable[InputFile], progress: Mapping[str, FileProgress]
+) -> list[PlannedSource]:
     """Plan all other files, cut into ranges where possible; parts read before are omitted."""
     from kraftwire.spark.logs import plan
 
@@ -130,7 +132,7 @@ def plan_logs(files: Iterable[InputFile], progress: Mapping[str, Progress]) -> l
     for file in files:
         source = Source(source_name([file]), [file.identity])
         before = progress.get(file.path)
-        made = Planned(source, before=before)
+        made = PlannedSource(source, before=before)
         position = 0 if before is None else before.mark.end
         ranges = plan(file.path, start=position)
         if ranges == [(0, 0)]:

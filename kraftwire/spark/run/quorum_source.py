@@ -18,7 +18,7 @@ from kraftwire.client.metadata_log import Position, QuorumReader
 from kraftwire.client.security import Given
 from kraftwire.errors import ApiError
 from kraftwire.spark.quorum import log_rows, snapshot_rows
-from kraftwire.spark.run.manifest import Part, Source
+from kraftwire.spark.run.manifest import Source, TablePart
 from kraftwire.spark.run.parts import PartWriter
 from kraftwire.spark.tables import find_table
 
@@ -34,7 +34,7 @@ _PARTS_MAX = 64
 
 
 @dataclass(slots=True)
-class LiveRead:
+class QuorumRead:
     """The result of a read: the updated source, and parts that are not committed yet.
 
     There is no source if nothing was committed since the last read, or with a `problem` that may be
@@ -42,7 +42,7 @@ class LiveRead:
     """
 
     source: Source | None = None
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TablePart] = field(default_factory=list)
     problem: str = ""
 
 
@@ -66,7 +66,7 @@ def read_live(
     sources: dict[str, Source],
     tags: Mapping[str, str],
     security: Given = None,
-) -> LiveRead:
+) -> QuorumRead:
     """Read what a quorum has committed since the last read, and write it aside.
 
     The cluster id identifies a quorum, whatever addresses are given. Raises: ApiError if
@@ -78,7 +78,7 @@ def read_live(
     except ApiError as error:
         if not is_temporary(error):
             raise
-        return LiveRead(problem=f"{bootstrap}: {error.detail}")
+        return QuorumRead(problem=f"{bootstrap}: {error.detail}")
 
 
 def _read(
@@ -87,7 +87,7 @@ def _read(
     sources: dict[str, Source],
     tags: Mapping[str, str],
     security: Given,
-) -> LiveRead:
+) -> QuorumRead:
     admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_PATIENCE_S, security=security)
     cluster = admin.describe_cluster().cluster_id
     name = "quorum-" + hashlib.sha256(cluster.encode()).hexdigest()[:16]
@@ -99,7 +99,7 @@ def _read(
             start, snapshot = reader.begin()
         end = max(reader.high_watermark(start), start.next_offset)
         if source.state and end == start.next_offset:
-            return LiveRead()
+            return QuorumRead()
         target = Position(reader.epoch_before(end), end)
         kept = source.parts if len(source.parts) < _PARTS_MAX else []
         with PartWriter(folder, f"{name}-{end}", 0, tags) as writer:
@@ -112,9 +112,9 @@ def _read(
             for table in log_rows(reader, start, target):
                 writer.write(_TABLE, table)
     made = Source(name, [], list(kept), target._asdict())
-    return LiveRead(made, writer.parts)
+    return QuorumRead(made, writer.parts)
 
 
-def _batches(folder: Path, part: Part) -> Iterator[Any]:
+def _batches(folder: Path, part: TablePart) -> Iterator[Any]:
     columns = find_table(part.table).arrow.names
     yield from pq.ParquetFile(folder / part.table / part.path).iter_batches(columns=columns)

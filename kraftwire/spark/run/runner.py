@@ -34,7 +34,7 @@ class Runner(Protocol):
         """Make the requested derived tables of a folder, None for all, with tags."""
 
 
-class OnSpark:
+class SparkRunner:
     """Runs each piece of work, or some small ones together, as a task of a Spark job."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -63,7 +63,7 @@ class OnSpark:
             derive(self._spark, folder, wanted, tags)
 
 
-class InProcess:
+class LocalRunner:
     """Does one piece of work after the other, without Spark, and thus without derived tables."""
 
     def __init__(self, cores: int = 1) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kraftwire.spark.run.failure import as_job_error
-from kraftwire.spark.run.runner import OnSpark, Runner
+from kraftwire.spark.run.runner import Runner, SparkRunner
 from kraftwire.spark.run.tasks import Work
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CORES = re.compile(r"local\[(\d+)")
 
 
-class StartingSpark:
+class StartingSparkRunner:
     """A runner that starts in this process and continues on Spark; leaving its context stops Spark.
 
     Needs a local `master`, whose workers see the same files as this process.
@@ -109,10 +109,10 @@ class StartingSpark:
         self._spark.derive(folder, wanted, tags)
 
     @property
-    def _spark(self) -> OnSpark:
+    def _spark(self) -> SparkRunner:
         """A runner on the session, once it has started. Raises: JobError if it cannot start."""
         with as_job_error("the start of Spark"):
-            return OnSpark(self._session.result())
+            return SparkRunner(self._session.result())
 
 
 def _taken(left: deque[tuple[int, Work]]) -> Iterator[tuple[int, Work]]:
@@ -130,7 +130,7 @@ def _started(start: Callable[[], SparkSession]) -> SparkSession:
     return spark
 
 
-class DeferredSpark:
+class DeferredSparkRunner:
     """A runner that starts its session when there are tasks; leaving its context stops it.
 
     Errors in the arguments are thus reported before Spark takes its seconds, or its executors.
@@ -160,10 +160,10 @@ class DeferredSpark:
                 signal.signal(signal.SIGINT, handler)
 
     @property
-    def _spark(self) -> OnSpark:
+    def _spark(self) -> SparkRunner:
         self.begin()
         assert self._session is not None
-        return OnSpark(self._session)
+        return SparkRunner(self._session)
 
     @property
     def cores(self) -> int:
@@ -188,4 +188,6 @@ def spark_runner(
 
     On this machine, the first tasks are done here meanwhile.
     """
-    return StartingSpark(start, master) if master.startswith("local") else DeferredSpark(start)
+    if master.startswith("local"):
+        return StartingSparkRunner(start, master)
+    return DeferredSparkRunner(start)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.errors import StorageError
-from kraftwire.spark.captures.connection_parts import Part as ConnectionPart
-from kraftwire.spark.captures.connection_parts import decode_part, parts
+from kraftwire.spark.captures.connection_parts import ConnectionPart, decode_part, parts
 from kraftwire.spark.captures.file_index import FileIndex, PacketRuns
 from kraftwire.spark.captures.files import FileSums
 from kraftwire.spark.captures.packet_index import index_capture
@@ -24,9 +23,9 @@ from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import Tables
 from kraftwire.spark.paths import own_folder, readable
 from kraftwire.spark.run.incremental import REST, RangeRead, mark_of, whole_batches
-from kraftwire.spark.run.manifest import Part
+from kraftwire.spark.run.manifest import TablePart
 from kraftwire.spark.run.parts import TASKS, PartWriter
-from kraftwire.spark.tail import Mark
+from kraftwire.spark.tail import BatchMark
 
 _INDEXES = "indexes"
 _RUNS = ".runs"
@@ -41,7 +40,7 @@ _TASKS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobSettings:
     """Settings that all units of a run share; `tables` are those that come from inputs."""
 
     folder: str
@@ -71,7 +70,7 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Done:
+class UnitResult:
     """The result of a unit: parts, and the byte counts or rows of `files` that it knows; for one
     that cuts a connection, the units for its parts.
 
@@ -81,7 +80,7 @@ class Done:
 
     unit: str
     more: list[Unit] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TablePart] = field(default_factory=list)
     sums: dict[str, FileSums] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
     read: RangeRead | None = None
@@ -89,7 +88,7 @@ class Done:
     problem: str = ""
 
 
-Work = tuple[Job, Unit]
+Work = tuple[JobSettings, Unit]
 
 
 def bundled(works: Sequence[Work], cores: int) -> Iterator[list[Work]]:
@@ -161,10 +160,10 @@ def load_index(folder: Path, name: str) -> FileIndex:
 def _load_recording(folder: Path, unit: Unit, span: Span | None = None) -> Recording:
     """Load the recording of a unit, with the runs of its connections, perhaps only in a span."""
     recording = Recording([load_index(folder, name) for name in unit.indexes])
-    return recording.only(unit.connections, span)
+    return recording.limited_to(unit.connections, span)
 
 
-def decode_unit(work: Work) -> Done:
+def decode_unit(work: Work) -> UnitResult:
     """Decode a unit and write its parts aside."""
     job, unit = work
     try:
@@ -173,11 +172,11 @@ def decode_unit(work: Work) -> Done:
         names = (load_index(Path(job.folder), name).path for name in unit.indexes)
         if error.file not in names:
             raise
-        return Done(unit.name, lost=error.file, problem=readable(str(error)))
+        return UnitResult(unit.name, lost=error.file, problem=readable(str(error)))
 
 
-def _decode(job: Job, unit: Unit) -> Done:
-    done = Done(unit.name)
+def _decode(job: JobSettings, unit: Unit) -> UnitResult:
+    done = UnitResult(unit.name)
     if unit.cut_bytes:
         done.more = list(_cut(job, unit))
         return done
@@ -200,7 +199,7 @@ def _attempt() -> int:
     return 0 if context is None else int(context.taskAttemptId())
 
 
-def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
+def _cut(job: JobSettings, unit: Unit) -> Iterator[Unit]:
     """Cut a connection, store the state of its parts aside, and return the units to decode."""
     folder = Path(job.folder)
     recording = _load_recording(folder, unit)
@@ -218,7 +217,7 @@ def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
         yield replace(unit, name=name, size=unit.size // len(made), cut_bytes=0, cut=name)
 
 
-def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+def _decode_capture(job: JobSettings, unit: Unit, writer: PartWriter, done: UnitResult) -> None:
     """Decode connections, or a part of one."""
     folder, tables = Path(job.folder), Tables(job.tables, job.selection)
     if unit.cut:
@@ -227,13 +226,13 @@ def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> Non
         batches = decode_part(tables, _load_recording(folder, unit, part.span), part)
     else:
         batches = tables.decode(_load_recording(folder, unit), unit.connections)
-    for found in (batches, tables.take()):
+    for found in (batches, tables.take_batches()):
         for table, batch in found:
             writer.write(table, batch)
     done.sums = tables.sums
 
 
-def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
+def _decode_log(job: JobSettings, unit: Unit, writer: PartWriter, done: UnitResult) -> None:
     """Decode a range; what follows its last whole batch goes into separate parts, so that the file
     may grow.
     """
@@ -251,8 +250,8 @@ def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
 
 
 def _decode_range(
-    job: Job, unit: Unit, writer: PartWriter, done: Done
-) -> tuple[Mark | None, bool]:
+    job: JobSettings, unit: Unit, writer: PartWriter, done: UnitResult
+) -> tuple[BatchMark | None, bool]:
     """Decode a range; return its last batch, and whether all batches are valid."""
     from kraftwire.spark.logs import LOG_TABLES, LogOptions, decode_pieces
 

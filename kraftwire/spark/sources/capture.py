@@ -20,7 +20,7 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.decode import unknown_text
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.spark.captures.connection_parts import Part, decode_part, parts
+from kraftwire.spark.captures.connection_parts import ConnectionPart, decode_part, parts
 from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.file_index import FileIndex, IndexedConnection
 from kraftwire.spark.captures.files import file_rows, unreadable_file
@@ -61,10 +61,10 @@ class _Task:
     indexes: tuple[FileIndex, ...] = ()
     connections: tuple[int, ...] = ()
     has_files: bool = True
-    part: Part | None = None
+    part: ConnectionPart | None = None
 
 
-class CaptureSource(DataSource):
+class CaptureDataSource(DataSource):
     """Captures as a table; see README.md for the options."""
 
     @classmethod
@@ -132,7 +132,7 @@ class _CaptureReader(DataSourceReader):
             rows = file_rows(recording, tables.sums) if task.has_files else iter(())
         for name, about in rows:
             tables.add(name, about)
-        for _, batch in tables.take():
+        for _, batch in tables.take_batches():
             yield batch
 
     def _apis(self) -> frozenset[int] | None:
@@ -172,7 +172,7 @@ class _CaptureReader(DataSourceReader):
             for share in self._shares(recording):
                 for part in self._parts(recording, share):
                     span = None if part is None else part.span
-                    files = recording.only(share.connections, span).files
+                    files = recording.limited_to(share.connections, span).files
                     size = sum(runs.size for file in files for runs in file.runs)
                     yield _Task("", tuple(files), share.connections, has_files, part), size
                     has_files = False
@@ -186,7 +186,7 @@ class _CaptureReader(DataSourceReader):
         shares = list(divide(recording, self._wanted(recording), size_max, long))
         return shares or [Share((), 0)] if self._table in _OF_FILES else shares
 
-    def _parts(self, recording: Recording, share: Share) -> Iterator[Part | None]:
+    def _parts(self, recording: Recording, share: Share) -> Iterator[ConnectionPart | None]:
         """Yield the parts of a long connection; None for connections that stay whole."""
         if not share.is_long:
             return iter((None,))

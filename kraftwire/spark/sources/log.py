@@ -52,7 +52,7 @@ class _Range:
     transactions: Transactions | None
 
 
-class LogSource(DataSource):
+class LogDataSource(DataSource):
     """Log files as a table; see README.md for the options."""
 
     @classmethod

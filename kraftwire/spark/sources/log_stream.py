@@ -29,10 +29,10 @@ from kraftwire.spark.sources.options import (
     starts_late,
 )
 from kraftwire.spark.tail import (
-    Bound,
-    Limits,
+    FolderEnd,
     Offset,
     Stretch,
+    TriggerLimits,
     between,
     bounds_of,
     end_of,
@@ -61,7 +61,7 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         self._is_late = starts_late(options)
         self._offsets_max = offsets_max(options)
         self._fails_on_loss = flag(options, "failOnDataLoss", default=True)
-        self._bounds: Mapping[str, Bound | None] | None = None
+        self._bounds: Mapping[str, FolderEnd | None] | None = None
         self._snapshots: Mapping[str, Sequence[str]] | None = None
 
     def initialOffset(self) -> Offset:
@@ -84,7 +84,7 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         Raises: LogMovedError if what was read is gone or has changed.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        limits = Limits(
+        limits = TriggerLimits(
             most, self._bounds, self._snapshots, self.with_snapshots, self._fails_on_loss
         )
         return following(self._folders(), start, limits)

@@ -59,7 +59,7 @@ class _LogPartition(InputPartition):
         self.snapshot = snapshot
 
 
-class MetadataSource(DataSource):
+class MetadataDataSource(DataSource):
     """A live metadata log; see README.md for the options."""
 
     @classmethod

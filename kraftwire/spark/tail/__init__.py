@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from kraftwire.spark.tail.folders import find_folders, is_passing
-from kraftwire.spark.tail.growth import Bound, LogStartMovedError, Stretch, verify
-from kraftwire.spark.tail.marks import Mark, check
-from kraftwire.spark.tail.offsets import Limits, Offset, between, bounds_of, end_of, following
+from kraftwire.spark.tail.growth import FolderEnd, LogStartMovedError, Stretch, verify
+from kraftwire.spark.tail.marks import BatchMark, check
+from kraftwire.spark.tail.offsets import (
+    Offset,
+    TriggerLimits,
+    between,
+    bounds_of,
+    end_of,
+    following,
+)
 
 __all__ = [
-    "Bound",
-    "Limits",
+    "BatchMark",
+    "FolderEnd",
     "LogStartMovedError",
-    "Mark",
     "Offset",
     "Stretch",
+    "TriggerLimits",
     "between",
     "bounds_of",
     "check",

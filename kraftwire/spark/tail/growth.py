@@ -19,8 +19,8 @@ from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import LogMovedError
 from kraftwire.records.header import MAGIC
-from kraftwire.spark.logs.plan import Piece, chain, pieces_of
-from kraftwire.spark.tail.marks import Mark, check, segment_path
+from kraftwire.spark.logs.plan import BatchPiece, chain, pieces_of
+from kraftwire.spark.tail.marks import BatchMark, check, segment_path
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 
@@ -29,7 +29,7 @@ class LogStartMovedError(LogMovedError):
     """Records that were not read yet are gone; the remaining ones can be read."""
 
 
-class Bound(NamedTuple):
+class FolderEnd(NamedTuple):
     """Where a folder ended at some moment: its last segment, and that segment's size."""
 
     segment: int
@@ -40,7 +40,7 @@ class Bound(NamedTuple):
 class Growth:
     """How far reading can go: the last batch, and the number of offsets."""
 
-    mark: Mark
+    mark: BatchMark
     offsets: int
 
 
@@ -56,15 +56,15 @@ def _base_offset(text: str) -> int | None:
     return name.base_offset if name.suffix == "log" and name.stem == text else None
 
 
-def bound_of(folder: Path) -> Bound | None:
+def bound_of(folder: Path) -> FolderEnd | None:
     """Return the present end of a folder; None if it has no segment."""
     bases = segments(folder)
     if not bases:
         return None
-    return Bound(bases[-1], segment_path(folder, bases[-1]).stat().st_size)
+    return FolderEnd(bases[-1], segment_path(folder, bases[-1]).stat().st_size)
 
 
-def begin(folder: Path, mark: Mark | None) -> tuple[int, int] | None:
+def begin(folder: Path, mark: BatchMark | None) -> tuple[int, int] | None:
     """Return the segment and position where reading resumes; None if there is no segment yet.
 
     Raises: LogMovedError if the batch of the mark has changed; LogStartMovedError if the
@@ -87,12 +87,12 @@ def begin(folder: Path, mark: Mark | None) -> tuple[int, int] | None:
     return (base, 0) if base == mark.next_offset else _found_again(folder, base, mark)
 
 
-def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
+def _found_again(folder: Path, base: int, mark: BatchMark) -> tuple[int, int]:
     """Return the place after the batch of a mark, in another segment than before."""
     path = segment_path(folder, base)
     with open_source(path) as source:
         for position, header in chain(source):
-            found = Mark.of(base, position, header)
+            found = BatchMark.of(base, position, header)
             if found.next_offset == mark.next_offset:
                 if (found.epoch, found.crc) == (mark.epoch, mark.crc):
                     return base, found.end
@@ -104,7 +104,7 @@ def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
     )
 
 
-def last_mark(folder: Path) -> Mark | None:
+def last_mark(folder: Path) -> BatchMark | None:
     """Return the last completely written batch of a folder; None if there is none."""
     for base in reversed(segments(folder)):
         reached = None
@@ -117,10 +117,10 @@ def last_mark(folder: Path) -> Mark | None:
 
 def advance(
     folder: Path,
-    mark: Mark | None,
+    mark: BatchMark | None,
     *,
     offsets_max: int | None = None,
-    bound: Bound | None = None,
+    bound: FolderEnd | None = None,
     is_forced: bool = False,
 ) -> Growth | None:
     """Advance over whole batches, at most `offsets_max` offsets; None if there is nothing new.
@@ -151,8 +151,8 @@ def advance(
 
 
 def _pieces(
-    folder: Path, segment: int, position: int, bound: Bound | None
-) -> Iterator[tuple[int, Piece]]:
+    folder: Path, segment: int, position: int, bound: FolderEnd | None
+) -> Iterator[tuple[int, BatchPiece]]:
     """Yield the batches after a place, each piece with its segment."""
     for base in segments(folder):
         if base < segment or (bound is not None and base > bound.segment):
@@ -162,7 +162,7 @@ def _pieces(
             yield base, piece
 
 
-def _pieces_in(folder: Path, base: int, start: int) -> Iterator[Piece]:
+def _pieces_in(folder: Path, base: int, start: int) -> Iterator[BatchPiece]:
     path = segment_path(folder, base)
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > start:
@@ -170,7 +170,7 @@ def _pieces_in(folder: Path, base: int, start: int) -> Iterator[Piece]:
             yield from pieces_of(source, sink, start, chunk=_CHUNK_BYTES)
 
 
-def _first_offset(piece: Piece) -> int:
+def _first_offset(piece: BatchPiece) -> int:
     if piece.batches is not None:
         return int(piece.batches.header["base_offset"][0])
     assert piece.found is not None
@@ -179,17 +179,17 @@ def _first_offset(piece: Piece) -> int:
 
 def _last_within(
     base: int,
-    piece: Piece,
+    piece: BatchPiece,
     *,
     origin: int = 0,
     offsets_max: int | None = None,
-    bound: Bound | None = None,
+    bound: FolderEnd | None = None,
     count_max: int | None = None,
-) -> Mark | None:
+) -> BatchMark | None:
     """Return the mark of the last batch of a piece within the limits; None if there is none."""
     if piece.batches is None:
         assert piece.found is not None
-        mark = Mark.of(base, piece.found.position, piece.found.header)
+        mark = BatchMark.of(base, piece.found.position, piece.found.header)
         is_over = offsets_max is not None and mark.next_offset - origin > offsets_max
         is_late = bound is not None and base == bound.segment and mark.end > bound.size
         return None if is_over or is_late or not _is_as_written(piece.found) else mark
@@ -204,7 +204,7 @@ def _last_within(
     if at < 0:
         return None
     header = batches.header[at]
-    return Mark(
+    return BatchMark(
         int(batches.last_offsets[at]) + 1,
         int(header["leader_epoch"]),
         int(header["crc"]),
@@ -222,7 +222,7 @@ def _is_as_written(found: FoundBatch) -> bool:
     return found.is_valid and found.header.magic != MAGIC
 
 
-def _is_cut(piece: Piece, reached: Mark | None, base: int) -> bool:
+def _is_cut(piece: BatchPiece, reached: BatchMark | None, base: int) -> bool:
     """Whether a limit lies within a piece, so that nothing after it counts."""
     if piece.batches is None:
         assert piece.found is not None
@@ -246,11 +246,11 @@ class Stretch:
     start: int
     end: int
     size: int | None
-    mark: Mark | None
+    mark: BatchMark | None
 
 
 def stretches(
-    folder: Path, start: Mark | None, end: Mark, first: int | None = None
+    folder: Path, start: BatchMark | None, end: BatchMark, first: int | None = None
 ) -> Iterator[Stretch]:
     """Return the bytes between two marks, in order.
 

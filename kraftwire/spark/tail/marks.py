@@ -17,7 +17,7 @@ from kraftwire.records.header import HEADER_SIZE
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class BatchMark:
     """The last batch that was read.
 
     `next_offset` follows its last record; `epoch` and `crc` are from its header; it is in the
@@ -32,14 +32,14 @@ class Mark:
     end: int
 
     @classmethod
-    def of(cls, segment: int, position: int, header: BatchHeader) -> Mark:
+    def of(cls, segment: int, position: int, header: BatchHeader) -> BatchMark:
         """Return the mark of a batch."""
         end = position + header.size
         following = header.last_offset + 1
         return cls(following, header.leader_epoch, header.crc, segment, position, end)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Mark:
+    def from_json(cls, data: Mapping[str, Any]) -> BatchMark:
         """Return the mark that `to_json` wrote."""
         return cls(**data)
 
@@ -53,7 +53,7 @@ def segment_path(folder: Path, base_offset: int) -> Path:
     return folder / f"{base_offset:020}.log"
 
 
-def check(path: Path, mark: Mark) -> None:
+def check(path: Path, mark: BatchMark) -> None:
     """Make sure that the batch of a mark is still where it was.
 
     Raises: LogMovedError with what was expected and what was found; FileNotFoundError.
@@ -62,7 +62,7 @@ def check(path: Path, mark: Mark) -> None:
         size = os.fstat(file.fileno()).st_size
         head = os.pread(file.fileno(), HEADER_SIZE, mark.position)
     header = read_header(memoryview(head))
-    found = None if header is None else Mark.of(mark.segment, mark.position, header)
+    found = None if header is None else BatchMark.of(mark.segment, mark.position, header)
     if found == mark and mark.end <= size:
         return
     raise LogMovedError(
@@ -73,11 +73,11 @@ def check(path: Path, mark: Mark) -> None:
     )
 
 
-def _description(mark: Mark) -> str:
+def _description(mark: BatchMark) -> str:
     return f"had epoch {mark.epoch}, CRC {mark.crc} and {mark.end - mark.position} bytes"
 
 
-def _instead(found: Mark | None, mark: Mark, size: int) -> str:
+def _instead(found: BatchMark | None, mark: BatchMark, size: int) -> str:
     if size < mark.end:
         return f"the file now has {size} bytes, and that batch ended at {mark.end}"
     if found is None:

@@ -14,7 +14,7 @@ from typing import Any
 from kraftwire.errors import LogMovedError
 from kraftwire.spark.tail.folders import snapshot_key, snapshots
 from kraftwire.spark.tail.growth import (
-    Bound,
+    FolderEnd,
     Growth,
     LogStartMovedError,
     Stretch,
@@ -25,14 +25,14 @@ from kraftwire.spark.tail.growth import (
     segments,
     stretches,
 )
-from kraftwire.spark.tail.marks import Mark
+from kraftwire.spark.tail.marks import BatchMark
 
 # As Spark keeps it: JSON.
 Offset = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TriggerLimits:
     """What a trigger may read.
 
     `bounds` and `snapshots` are the ends and snapshots of folders that a query ends with,
@@ -40,14 +40,14 @@ class Limits:
     """
 
     offsets_max: int | None = None
-    bounds: Mapping[str, Bound | None] | None = None
+    bounds: Mapping[str, FolderEnd | None] | None = None
     snapshots: Mapping[str, Sequence[str]] | None = None
     with_snapshots: bool = True
     fails_on_loss: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FolderPosition:
     """The position of a stream in one folder.
 
     `snapshot` is the newest that was read. About the trigger that leads here: `first` is the base
@@ -55,16 +55,16 @@ class _Place:
     reads.
     """
 
-    mark: Mark | None = None
+    mark: BatchMark | None = None
     snapshot: str | None = None
     first: int | None = None
     fresh: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> _Place:
+    def from_json(cls, data: Mapping[str, Any]) -> _FolderPosition:
         mark = data.get("mark")
         return cls(
-            None if mark is None else Mark.from_json(mark),
+            None if mark is None else BatchMark.from_json(mark),
             data.get("snapshot"),
             data.get("first"),
             tuple(data.get("fresh", ())),
@@ -85,11 +85,11 @@ def end_of(folders: Sequence[Path], *, with_snapshots: bool) -> Offset:
     places = {}
     for folder in folders:
         names = snapshots(folder) if with_snapshots else []
-        places[str(folder)] = _Place(last_mark(folder), names[-1] if names else None)
+        places[str(folder)] = _FolderPosition(last_mark(folder), names[-1] if names else None)
     return _offset(places, None)
 
 
-def following(folders: Sequence[Path], start: Offset, limits: Limits) -> Offset:
+def following(folders: Sequence[Path], start: Offset, limits: TriggerLimits) -> Offset:
     """Return the offset that a trigger reaches; `start` itself if there is nothing new.
 
     With a limit, partitions first get equal shares, then the remainder; one batch is taken even if
@@ -121,7 +121,7 @@ def following(folders: Sequence[Path], start: Offset, limits: Limits) -> Offset:
 class _Trigger:
     """Advances places, within limits."""
 
-    def __init__(self, places: dict[str, _Place], limits: Limits) -> None:
+    def __init__(self, places: dict[str, _FolderPosition], limits: TriggerLimits) -> None:
         self._places = places
         self._limits = limits
         self._left = limits.offsets_max
@@ -158,7 +158,7 @@ class _Trigger:
         bound = None if bounds is None else bounds.get(name)
         if bounds is not None and bound is None:
             return None
-        place = self._places.get(name, _Place())
+        place = self._places.get(name, _FolderPosition())
         first = place.first
         try:
             growth = advance(folder, place.mark, offsets_max=most, bound=bound, is_forced=is_forced)
@@ -181,7 +181,7 @@ class _Trigger:
         if self._limits.snapshots is not None:
             known = self._limits.snapshots.get(name, ())
             names = [each for each in names if each in known]
-        place = self._places.get(name, _Place())
+        place = self._places.get(name, _FolderPosition())
         if place.snapshot is not None:
             newest = snapshot_key(place.snapshot)
             names = [each for each in names if snapshot_key(each) > newest]
@@ -198,12 +198,12 @@ def between(start: Offset, end: Offset) -> Iterator[Stretch]:
             raise LogMovedError("this folder is gone before it was read", file=name)
         for snapshot in place.fresh:
             yield of_snapshot(folder / snapshot)
-        mark = before.get(name, _Place()).mark
+        mark = before.get(name, _FolderPosition()).mark
         if place.mark is not None and place.mark != mark:
             yield from stretches(folder, mark, place.mark, place.first)
 
 
-def bounds_of(folders: Sequence[Path]) -> tuple[dict[str, Bound | None], dict[str, list[str]]]:
+def bounds_of(folders: Sequence[Path]) -> tuple[dict[str, FolderEnd | None], dict[str, list[str]]]:
     """Return the present ends and snapshots of some folders."""
     return (
         {str(folder): bound_of(folder) for folder in folders},
@@ -211,11 +211,11 @@ def bounds_of(folders: Sequence[Path]) -> tuple[dict[str, Bound | None], dict[st
     )
 
 
-def _places(offset: Offset) -> dict[str, _Place]:
-    return {name: _Place.from_json(data) for name, data in offset["folders"].items()}
+def _places(offset: Offset) -> dict[str, _FolderPosition]:
+    return {name: _FolderPosition.from_json(data) for name, data in offset["folders"].items()}
 
 
-def _offset(places: Mapping[str, _Place], turn: str | None) -> Offset:
+def _offset(places: Mapping[str, _FolderPosition], turn: str | None) -> Offset:
     folders = {name: places[name].to_json() for name in sorted(places)}
     return {"folders": folders} | ({} if turn is None else {"turn": turn})
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture, recording
-from kraftwire.spark.sources.capture import CaptureSource
+from kraftwire.spark.sources.capture import CaptureDataSource
 from tests.spark.run.folders import busy, captures
 from tests.support.captures import golden
 
@@ -28,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 def read(path: Path | str, *filters: Any, schema: StructType | None = None, **options: str) -> Rows:
     """Rows of a read without a session, before Spark evaluates the filters."""
-    source = CaptureSource({"path": str(path), "filterPushdown": "true", **options})
+    source = CaptureDataSource({"path": str(path), "filterPushdown": "true", **options})
     reader = source.reader(schema or source.schema())
     assert list(reader.pushFilters(list(filters))) == list(filters)
     rows: Rows = []
@@ -66,7 +66,7 @@ def test_long_connections_are_cut(
     monkeypatch.setattr(PacketIndexer, "run_bytes_max", 1)
     path = busy(tmp_path) / "busy.pcap"
     wanted = decode_tables(path, tables=(table,))[table].to_pylist()
-    source = CaptureSource({"path": str(path), "table": table, "splitBytes": "20000"})
+    source = CaptureDataSource({"path": str(path), "table": table, "splitBytes": "20000"})
     if table != "files":
         assert len(source.reader(source.schema()).partitions()) > 3
     assert _same(read(path, table=table, splitBytes="20000"), wanted)
@@ -123,7 +123,7 @@ def test_connections_outside_a_filter_are_not_read(
 def test_a_schema_of_some_columns_prunes(tmp_path: Path) -> None:
     """Spark prunes no columns of a Python source by itself."""
     path = captures(tmp_path, "sasl") / "sasl.pcap"
-    full = CaptureSource({"path": str(path)}).schema()
+    full = CaptureDataSource({"path": str(path)}).schema()
     some = StructType([full["api_name"], full["latency_ns"]])
     rows = read(path, schema=some)
     assert rows
@@ -137,10 +137,10 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
         {}, {**path, "table": "nonsense"}, {**path, "splitBytes": "many"},
         {**path, "splitBytes": "0"}, {**path, "filterPushdown": "perhaps"},
     ):  # fmt: skip
-        source = CaptureSource(options)
+        source = CaptureDataSource(options)
         with pytest.raises(UsageError):
             source.reader(source.schema())
-    source = CaptureSource({"path": str(tmp_path / "nothing")})
+    source = CaptureDataSource({"path": str(tmp_path / "nothing")})
     with pytest.raises(UsageError, match="no such file"):
         source.reader(source.schema()).partitions()
     # A folder without captures has no rows, and still one partition.

@@ -84,7 +84,7 @@ def _in_parts(
         count += len(made)
         for part in reversed(made):
             again = Recording([pickle.loads(pickle.dumps(file)) for file in series.files])
-            only = again.only((number,), part.span)
+            only = again.limited_to((number,), part.span)
             found += list(decode_part(tables, only, pickle.loads(pickle.dumps(part))))
     return _rows(tables, series, found), count
 
@@ -93,7 +93,7 @@ def _rows(tables: Tables, series: Recording, found: list[tuple[str, object]]) ->
     for name, cells in file_rows(series, tables.sums):
         tables.add(name, cells)
     rows: Rows = {name: [] for name in tables.rows}
-    for name, batch in [*found, *tables.take()]:
+    for name, batch in [*found, *tables.take_batches()]:
         rows[name] += map(repr, batch.to_pylist())  # type: ignore[attr-defined]
     return {name: sorted(each) for name, each in rows.items()}
 
@@ -237,7 +237,7 @@ def test_parts_are_about_equal_and_cover_all(tmp_path: Path) -> None:
     assert spans[-1][1] == path.stat().st_size
     assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(spans))
     longest = max(map(len, (piece for _, piece in series.stream(1))))
-    files = [series.only((1,), span).files for span in spans]
+    files = [series.limited_to((1,), span).files for span in spans]
     loads = [sum(runs.size for file in each for runs in file.runs) for each in files]
     assert max(loads) <= size // len(spans) + longest + 100
 

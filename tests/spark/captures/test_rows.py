@@ -39,7 +39,7 @@ def test_numbers_that_no_column_can_hold_are_null() -> None:
     rows.add(_Thing("b", -(1 << 63), None, -(1 << 31)))
     rows.add(_Thing("c", None, -5, (1 << 31) - 1))
     rows.pack(at_least=1)
-    (batch,) = rows.take()
+    (batch,) = rows.take_batches()
     assert batch["offset"].to_pylist() == [None, -(1 << 63), None]
     assert batch["time"].cast("int64").to_pylist() == [None, None, -5]
     assert batch["epoch"].to_pylist() == [None, -(1 << 31), (1 << 31) - 1]

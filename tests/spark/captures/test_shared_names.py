@@ -11,7 +11,7 @@ from kraftwire.messages.metadata_response import (
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
-from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
+from kraftwire.spark.captures.shared_names import NameGatherer, PacketDirection
 from kraftwire.wire.frame import frame
 
 _VERSION = 12
@@ -38,13 +38,13 @@ def _response(correlation_id: int) -> bytes:
     return frame(encode_response(ResponseHeader(correlation_id=correlation_id), body, _VERSION))
 
 
-def _look(gatherer: Gatherer, direction: PacketDirection, seq: int, data: bytes) -> None:
-    gatherer.look(direction, seq, data, 0, len(data))
+def _look(gatherer: NameGatherer, direction: PacketDirection, seq: int, data: bytes) -> None:
+    gatherer.read_packet(direction, seq, data, 0, len(data))
 
 
 def test_a_response_in_several_packets() -> None:
     """It tells the topic's id and the cluster of the broker."""
-    gatherer, (there, back), response = Gatherer(), _directions(), _response(7)
+    gatherer, (there, back), response = NameGatherer(), _directions(), _response(7)
     _look(gatherer, there, 0, _request(7))
     for at in range(0, len(response), 16):
         _look(gatherer, back, at, response[at : at + 16])
@@ -54,7 +54,7 @@ def test_a_response_in_several_packets() -> None:
 
 def test_a_response_that_later_requests_push_out() -> None:
     """The index of such a capture failed: the table of awaited responses has a bound."""
-    gatherer, (there, back), response = Gatherer(), _directions(), _response(7)
+    gatherer, (there, back), response = NameGatherer(), _directions(), _response(7)
     _look(gatherer, there, 0, _request(7))
     _look(gatherer, back, 0, response[:16])
     for number in range(100, 300):

@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra spark")
 
-from kraftwire.spark.run import OnSpark, RunOptions, run
+from kraftwire.spark.run import RunOptions, SparkRunner, run
 from kraftwire.spark.stages import STAGES
 from tests.spark.cluster.archive import bare_python, pack
 from tests.spark.cluster.reads import found
@@ -127,7 +127,7 @@ def test_a_cluster_makes_the_same_tables_after_kill_9_of_an_executor(
         cluster.workers[0].wait_for("exitStatus 137")
         cluster.workers[0].wait_for("Asked to launch executor app-[^/]*/2 ")
 
-    run(inputs, RunOptions(tmp_path / "local"), OnSpark(spark), warn=lambda _: None)
+    run(inputs, RunOptions(tmp_path / "local"), SparkRunner(spark), warn=lambda _: None)
     expected = _tables(tmp_path / "local")
     assert expected["raft_timeline"]
     assert expected["metadata_records"]

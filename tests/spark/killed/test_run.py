@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, run
 from tests.spark.run.folders import captures, tables_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,6 +53,6 @@ def test_a_run_continues_after_kill_9(spark: Any, tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
     assert (tmp_path / "out" / "_tasks").exists()
     options = RunOptions(tmp_path / "out")
-    run([str(source)], options, OnSpark(spark), resume=True, warn=_silent)
-    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), warn=_silent)
+    run([str(source)], options, SparkRunner(spark), resume=True, warn=_silent)
+    run([str(source)], RunOptions(tmp_path / "whole"), LocalRunner(), warn=_silent)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from kraftwire.cli.main import main
-from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
@@ -98,7 +98,7 @@ def test_a_tail_continues_after_kill_9_and_ends_with_ctrl_c(tmp_path: Path) -> N
     live = [row for row in rows_of(out, "metadata_records") if row["position"] is None]
     assert sorted(row["offset"] for row in live) == list(range(len(live)))
     assert len(live) > 5
-    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), warn=print)
+    run([str(source)], RunOptions(tmp_path / "whole"), LocalRunner(), warn=print)
     found, wanted = tables_of(out), tables_of(tmp_path / "whole")
     found["metadata_records"] = [
         row for row in found["metadata_records"] if "'position': None" not in row

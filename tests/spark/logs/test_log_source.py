@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from kraftwire.errors import UsageError
 from kraftwire.records import Record, build_batch
 from kraftwire.spark.logs import LogOptions, decode_tables
-from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.log import LogDataSource
 from tests.spark.logs.log_files import FILES, GOLDEN
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def logs(tmp_path: Path) -> Path:
 
 def read(path: Path | str, *filters: Any, schema: StructType | None = None, **options: str) -> Any:
     """Rows of a read without a session, before Spark evaluates the filters."""
-    source = LogSource({"path": str(path), "filterPushdown": "true", **options})
+    source = LogDataSource({"path": str(path), "filterPushdown": "true", **options})
     reader = source.reader(schema or source.schema())
     assert list(reader.pushFilters(list(filters))) == list(filters)
     rows = []
@@ -74,7 +74,7 @@ def test_filters_leave_files_and_batches_out(logs: Path) -> None:
 
 def test_only_segments_that_overlap_are_opened(logs: Path) -> None:
     """By their names."""
-    source = LogSource({"path": str(logs / "orders-0"), "filterPushdown": "true"})
+    source = LogDataSource({"path": str(logs / "orders-0"), "filterPushdown": "true"})
     reader = source.reader(source.schema())
     reader.pushFilters([EqualTo(("offset",), 150)])
     (task,) = reader.partitions()
@@ -94,7 +94,7 @@ def test_paths_are_files_folders_and_patterns(logs: Path) -> None:
 def test_options_are_checked() -> None:
     """The error is clear, and comes before anything is read."""
     with pytest.raises(UsageError, match="needs a path"):
-        LogSource({}).reader(StructType())
+        LogDataSource({}).reader(StructType())
     with pytest.raises(UsageError, match="option isolation: expected one of raw, committed"):
         read(GOLDEN, isolation="uncommitted")
     with pytest.raises(UsageError, match="option table"):
@@ -102,12 +102,12 @@ def test_options_are_checked() -> None:
     for name in ("splitBytes", "batchRows", "maxOffsetsPerTrigger"):
         for wrong in ("many", "0", "-1", "²"):
             with pytest.raises(UsageError, match=f"option {name}: expected 1 or more, found"):
-                LogSource({"path": "x", name: wrong}).schema()
+                LogDataSource({"path": "x", name: wrong}).schema()
 
 
 def test_a_schema_prunes_columns(logs: Path) -> None:
     """In the requested order."""
-    whole = LogSource({"path": "x"}).schema()
+    whole = LogDataSource({"path": "x"}).schema()
     schema = StructType([whole["offset"], whole["topic"]])
     assert read(logs / "other-0", schema=schema)[0] == {"offset": 0, "topic": "other"}
 

@@ -20,7 +20,7 @@ from kraftwire.client.sync import Admin
 from kraftwire.errors import ApiError, LogMovedError, UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.spark.logs import decode_tables
-from kraftwire.spark.sources.metadata import MetadataSource
+from kraftwire.spark.sources.metadata import MetadataDataSource
 from kraftwire.testing import Quorum, quorum
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def covered(folder: Path) -> list[Path]:
     return [one for one, following in pairs if int(following.stem) <= max(ends, default=0)]
 
 
-def source(nodes: Quorum, **options: str) -> MetadataSource:
+def source(nodes: Quorum, **options: str) -> MetadataDataSource:
     """The source with its options."""
-    return MetadataSource({"bootstrapControllers": nodes.bootstrap_controllers, **options})
+    return MetadataDataSource({"bootstrapControllers": nodes.bootstrap_controllers, **options})
 
 
 def rows(reader: Any, partitions: Any) -> list[dict[str, Any]]:
@@ -239,7 +239,7 @@ def test_wrong_options_are_refused_at_load(options: dict[str, str], words: str) 
     """Later, Spark would hide the error of a stream among its own."""
     address = {"bootstrapControllers": "127.0.0.1:1"} if options else {}
     with pytest.raises(UsageError, match=words):
-        MetadataSource({**address, **options}).schema()
+        MetadataDataSource({**address, **options}).schema()
 
 
 def test_a_quorum_that_cannot_be_reached_is_an_error_in_time() -> None:
@@ -247,7 +247,7 @@ def test_a_quorum_that_cannot_be_reached_is_an_error_in_time() -> None:
     with pytest.raises(ApiError, match=r"took more than 0\.3 s"):
         QuorumReader("127.0.0.1:1", patience_s=0.3).begin()
     with pytest.raises(UsageError, match="needs the option bootstrapControllers"):
-        MetadataSource({}).reader(MetadataSource({}).schema())
+        MetadataDataSource({}).reader(MetadataDataSource({}).schema())
 
 
 def test_a_new_leader_is_found() -> None:

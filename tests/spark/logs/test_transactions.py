@@ -15,7 +15,7 @@ from kraftwire.messages.end_txn_marker import EndTxnMarker
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.spark.logs.transactions import transactions_of
-from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.log import LogDataSource
 from tests.spark.logs.log_files import GOLDEN
 
 SEED = 7_31
@@ -98,7 +98,7 @@ class TransactionalLog:
 
 def offsets(path: Path | str, **options: str) -> list[int]:
     """Offsets that the source reads, without a session."""
-    source = LogSource({"path": str(path), **options})
+    source = LogDataSource({"path": str(path), **options})
     reader = source.reader(source.schema())
     found: list[int] = []
     for partition in reader.partitions():

@@ -195,7 +195,7 @@ def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
     """Latencies are counted in buckets: a thousand different ones are a few dozen numbers."""
-    from kraftwire.spark.report.folder import Folder
+    from kraftwire.spark.report.folder import TableFolder
     from kraftwire.spark.report.page import _context
     from kraftwire.spark.report.parts.traffic import read_traffic
 
@@ -206,7 +206,7 @@ def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
         }
         for at in range(1000)
     ]
-    traffic = read_traffic(_context(Folder(written(tmp_path, exchanges=rows))))
+    traffic = read_traffic(_context(TableFolder(written(tmp_path, exchanges=rows))))
     [one] = traffic.latency.values()
     assert one.total == 1000
     assert len(one.counts) <= 17

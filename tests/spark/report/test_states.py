@@ -175,12 +175,12 @@ def test_lag_of_groups_has_its_heading_without_rebalances(tmp_path: Path) -> Non
 
 def test_a_line_of_zeros_can_be_told_from_none(tmp_path: Path) -> None:
     """It is drawn above the axis."""
-    from kraftwire.spark.report.folder import Folder
+    from kraftwire.spark.report.folder import TableFolder
     from kraftwire.spark.report.page import _context
     from kraftwire.spark.report.parts.lag import lag_part
 
     quorum(tmp_path)
-    plots = lag_part(_context(Folder(tmp_path))).plots
+    plots = lag_part(_context(TableFolder(tmp_path))).plots
     assert plots
     assert all(plot.y_range.start < 0 < plot.y_range.end for plot in plots.values())
 

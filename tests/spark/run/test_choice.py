@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.cli.main import main
 from kraftwire.errors import UsageError
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, choose_tables, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, choose_tables, run
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES
 from tests.spark.run.folders import captures, rows_of
@@ -31,7 +31,7 @@ def _folders(folder: Path) -> set[str]:
 
 def _run(source: Path, folder: Path, *patterns: str, resume: bool = False) -> dict[str, int]:
     options = RunOptions(folder, tables=choose_tables(patterns))
-    outcome = run([str(source)], options, InProcess(), resume=resume, warn=_quiet)
+    outcome = run([str(source)], options, LocalRunner(), resume=resume, warn=_quiet)
     assert outcome.unbalanced == []
     return outcome.rows
 
@@ -104,7 +104,7 @@ def test_stages_run_for_what_is_wanted(spark: Any, tmp_path: Path) -> None:
     """No other stages run."""
     source = captures(tmp_path / "in", "quorum")
     options = RunOptions(tmp_path / "out", tables=choose_tables(["replica_lag", "vote_request"]))
-    outcome = run([str(source)], options, OnSpark(spark), warn=_quiet)
+    outcome = run([str(source)], options, SparkRunner(spark), warn=_quiet)
     assert outcome.rows["replica_lag"] > 0
     assert outcome.rows["vote_request"] > 0
     assert not _folders(tmp_path / "out") & {"anomalies", "raft_timeline", "groups", "frames"}

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.spark.run.manifest import claimed
 from tests.spark.run.folders import captures
 
@@ -26,7 +26,7 @@ with claimed(Path(sys.argv[1])):
 
 
 def _run(source: Path, out: Path) -> None:
-    run([str(source)], RunOptions(out), InProcess(), warn=print, resume=True)
+    run([str(source)], RunOptions(out), LocalRunner(), warn=print, resume=True)
 
 
 def test_two_runs_in_one_folder(tmp_path: Path) -> None:

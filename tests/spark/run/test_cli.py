@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.cli.main import main
 from kraftwire.cli.pipeline import installed
-from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.spark.run.derive import highlights
 from kraftwire.spark.run.parts import export
 from kraftwire.spark.tables import TABLES
@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_used_is_said_before_spark_starts(
     """Nobody waits for Java to be told that `--resume` is missing."""
     monkeypatch.setattr("kraftwire.spark.session.local_session", _never)
     source = captures(tmp_path / "in", "sasl")
-    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), warn=print)
+    run([str(source)], RunOptions(tmp_path / "out"), LocalRunner(), warn=print)
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     capsys.readouterr()
@@ -159,7 +159,7 @@ def test_exports_hold_every_row(tmp_path: Path) -> None:
 
     folder = tmp_path / "out"
     source = captures(tmp_path / "in", "quorum")
-    run([str(source)], RunOptions(folder), InProcess(), warn=print)
+    run([str(source)], RunOptions(folder), LocalRunner(), warn=print)
     export(folder, "csv")
     export(folder, "jsonl")
     for table in ("exchanges", "raft_exchanges", "files"):
@@ -178,7 +178,7 @@ def test_what_to_look_at_first_names_errors_and_bad_input(tmp_path: Path) -> Non
     source = captures(tmp_path / "in", "sasl")
     path = source / "sasl.pcap"
     path.write_bytes(path.read_bytes()[:-3])
-    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), warn=print)
+    run([str(source)], RunOptions(tmp_path / "out"), LocalRunner(), warn=print)
     lines = highlights(tmp_path / "out")
     assert "bad input: file-cut, 1 row" in lines
     assert any("responses with" in line for line in lines)
@@ -191,7 +191,7 @@ def test_what_to_look_at_first_names_compressions_that_are_not_read(tmp_path: Pa
     (source / "read.pcap.bz2").write_bytes(bz2.compress(data))
     for name in ("one", "two"):
         (source / f"{name}.pcap.lz4").write_bytes(bytes(cramjam.lz4.compress(data)))
-    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), warn=print)
+    run([str(source)], RunOptions(tmp_path / "out"), LocalRunner(), warn=print)
     assert [line for line in highlights(tmp_path / "out") if line.startswith("compressed")] == [
         "compressed with lz4, which is not read: 2 files",
     ]

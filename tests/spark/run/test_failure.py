@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftwire.spark.captures import Selection
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, run
 from kraftwire.spark.run.derive import derive
 from kraftwire.spark.run.failure import JobError
-from kraftwire.spark.run.tasks import Job, Unit
+from kraftwire.spark.run.tasks import JobSettings, Unit
 from kraftwire.spark.stages import Stage, Tables, known
 from tests.spark.run.folders import captures
 
@@ -54,7 +54,7 @@ def test_a_stage_of_a_user_that_fails(
 ) -> None:
     """It may fail while it is planned or in a task; the tables of inputs stay."""
     source, out = captures(tmp_path / "in", "sasl"), tmp_path / "out"
-    outcome = run([str(source)], RunOptions(out), InProcess(), warn=print)
+    outcome = run([str(source)], RunOptions(out), LocalRunner(), warn=print)
     monkeypatch.setitem(known._known, "broken", Stage("broken", ("frames",), make))
     with pytest.raises(JobError) as caught:
         derive(spark, out, {"broken"})
@@ -65,8 +65,8 @@ def test_a_stage_of_a_user_that_fails(
     assert not (out / "broken").exists()
 
 
-def _work(number: int) -> tuple[Job, Unit]:
-    return Job("", Selection(), frozenset()), Unit(f"unit {number}", size=number)
+def _work(number: int) -> tuple[JobSettings, Unit]:
+    return JobSettings("", Selection(), frozenset()), Unit(f"unit {number}", size=number)
 
 
 def _broken(_work: Any) -> Any:
@@ -76,5 +76,5 @@ def _broken(_work: Any) -> Any:
 def test_a_task_that_fails(spark: Any) -> None:
     """The line has neither Java's stack nor Python's."""
     with pytest.raises(JobError, match="a task of Spark failed: MemoryError: of which") as caught:
-        OnSpark(spark).map(_broken, [_work(1), _work(2)])
+        SparkRunner(spark).map(_broken, [_work(1), _work(2)])
     assert len(str(caught.value).splitlines()) == 1

@@ -10,15 +10,15 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.spark.run import InProcess, RunOptions, run
-from kraftwire.spark.run.pipeline import Following
+from kraftwire.spark.run import LocalRunner, RunOptions, run
+from kraftwire.spark.run.pipeline import TailInputs
 from kraftwire.spark.run.tasks import Work
 from tests.spark.logs.log_files import GOLDEN
 from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.support.captures import rotated
 
 
-class _Deleting(InProcess):
+class _Deleting(LocalRunner):
     """Deletes files before the first task of a name."""
 
     def __init__(self, paths: Sequence[Path], before: str) -> None:
@@ -84,7 +84,7 @@ def test_rows_of_a_deleted_file_stay(before: str, tmp_path: Path) -> None:
     parts = rotated(tmp_path / "in", 3)
     new, rest = parts[2].read_bytes(), parts[2]
     rest.unlink()
-    tail: dict[str, Any] = {"resume": True, "following": Following()}
+    tail: dict[str, Any] = {"resume": True, "following": TailInputs()}
     _run(tmp_path / "in", tmp_path / "out", **tail)
     read = {row["file"]: row for row in rows_of(tmp_path / "out", "files")}
     rest.write_bytes(new)
@@ -124,7 +124,7 @@ def test_a_tail_goes_on_without_a_deleted_segment(tmp_path: Path) -> None:
     """It reports the file and leaves no row: what was read of it before stays."""
     source = captures(tmp_path / "in", "sasl")
     gone = _segment(source / "orders-0")
-    tail: dict[str, Any] = {"resume": True, "following": Following()}
+    tail: dict[str, Any] = {"resume": True, "following": TailInputs()}
     outcome, told = _run(source, tmp_path / "out", gone, **tail)
     assert outcome.unbalanced == []
     assert told == [f"{gone}: was deleted before it was read"]

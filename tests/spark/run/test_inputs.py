@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.cli.main import main
-from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.spark.run.manifest import Manifest
 from tests.spark.run.folders import captures, everything, rows_of
 from tests.support.log_directories import CLUSTER, LogMaker, write_directory
@@ -34,7 +34,7 @@ def test_names_that_are_not_utf_8_are_escaped(tmp_path: Path) -> None:
         path.rename(_odd(path, b"\xff"))
     log = source / "odd" / "orders-0"
     log.rename(_odd(log.parent / "caf", b"\xe9-0"))
-    outcome = run([str(source)], RunOptions(tmp_path / "out"), InProcess(), warn=_silent)
+    outcome = run([str(source)], RunOptions(tmp_path / "out"), LocalRunner(), warn=_silent)
     assert outcome.unbalanced == []
     names = {row["file"] for row in rows_of(tmp_path / "out", "files")}
     assert f"{source}/captures/quorum.pcap\\xff" in names
@@ -49,8 +49,8 @@ def test_a_file_with_such_a_name_is_known_again(tmp_path: Path) -> None:
     whole = captures(tmp_path / "in", "sasl") / "sasl.pcap"
     whole.rename(_odd(whole.with_suffix(""), b"\xff0.pcap"))
     out = tmp_path / "out"
-    run([str(tmp_path / "in")], RunOptions(out), InProcess(), warn=_silent)
-    again = run([str(tmp_path / "in")], RunOptions(out), InProcess(), warn=_silent, resume=True)
+    run([str(tmp_path / "in")], RunOptions(out), LocalRunner(), warn=_silent)
+    again = run([str(tmp_path / "in")], RunOptions(out), LocalRunner(), warn=_silent, resume=True)
     assert (again.files, again.known) == (0, 1)
     assert {row["file"] for row in rows_of(out, "exchanges")} == {
         f"{tmp_path}/in/sasl\\xff0.pcap"
@@ -69,7 +69,7 @@ def test_what_was_mended_beside_a_file_is_read_again(tmp_path: Path) -> None:
 
     def resumed(*, is_first: bool = False) -> tuple[int, bool, set[str]]:
         outcome = run(
-            [str(tmp_path / "in")], options, InProcess(), warn=_silent, resume=not is_first
+            [str(tmp_path / "in")], options, LocalRunner(), warn=_silent, resume=not is_first
         )
         rows = rows_of(tmp_path / "out", "files")
         states = {Path(row["file"]).name: row["state"] or "" for row in rows}
@@ -94,12 +94,12 @@ def test_a_file_is_the_same_by_every_path(
     (tmp_path / "two" / "in" / "clients.pcap").rename(tmp_path / "two" / "in" / "sasl.pcap")
     options = RunOptions(tmp_path / "out")
     monkeypatch.chdir(tmp_path / "one")
-    run(["in"], options, InProcess(), warn=_silent)
+    run(["in"], options, LocalRunner(), warn=_silent)
     for same in (str(tmp_path / "one" / "in"), "./in/../in", "../one/in/sasl.pcap"):
-        again = run([same], options, InProcess(), warn=_silent, resume=True)
+        again = run([same], options, LocalRunner(), warn=_silent, resume=True)
         assert (again.files, again.known) == (0, 1)
     monkeypatch.chdir(tmp_path / "two")
-    run(["in"], options, InProcess(), warn=_silent, resume=True)
+    run(["in"], options, LocalRunner(), warn=_silent, resume=True)
     names = {row["file"] for row in rows_of(tmp_path / "out", "files")}
     assert names == {str(tmp_path / each / "in" / "sasl.pcap") for each in ("one", "two")}
 
@@ -109,7 +109,7 @@ def test_a_file_that_links_lead_to_is_read_once(tmp_path: Path) -> None:
     source = captures(tmp_path / "in", "sasl")
     (source / "latest.pcap").symlink_to("sasl.pcap")
     (source / "above").symlink_to("..")
-    outcome = run([str(source)], RunOptions(tmp_path / "out"), InProcess(), warn=_silent)
+    outcome = run([str(source)], RunOptions(tmp_path / "out"), LocalRunner(), warn=_silent)
     assert outcome.files == 1
     rows = rows_of(tmp_path / "out", "files")
     assert [row["file"] for row in rows] == [str(source / "sasl.pcap")]
@@ -121,7 +121,7 @@ def test_a_pipe_is_refused_before_it_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     told: list[str] = []
     inputs = [str(tmp_path / "pipe"), str(source)]
-    outcome = run(inputs, RunOptions(tmp_path / "out"), InProcess(), warn=told.append)
+    outcome = run(inputs, RunOptions(tmp_path / "out"), LocalRunner(), warn=told.append)
     assert outcome.files == 1
     assert len(told) == 1
     assert "pipe: is not a regular file" in told[0]
@@ -145,12 +145,12 @@ def test_a_file_that_may_not_be_read_has_a_row(
     with monkeypatch.context() as patch:
         patch.setattr("builtins.open", opening)
         patch.setattr(io, "open", opening)
-        outcome = run([str(source)], options, InProcess(), warn=_silent)
+        outcome = run([str(source)], options, LocalRunner(), warn=_silent)
     assert (outcome.files, outcome.unbalanced) == (2, [])
     (row,) = rows_of(tmp_path / "out", "bad_input")
     assert (row["file"], row["length"], row["id"]) == (str(closed), size, "unreadable-file")
     assert "Permission denied" in row["detail"]
-    again = run([str(source)], options, InProcess(), warn=_silent, resume=True)
+    again = run([str(source)], options, LocalRunner(), warn=_silent, resume=True)
     assert (again.files, again.known) == (1, 1)
     assert rows_of(tmp_path / "out", "bad_input") == []
 
@@ -179,7 +179,7 @@ def test_a_folder_that_may_not_be_listed_has_a_row(
         _closed(patch, source / "closed")
         for resume in (False, True):
             outcome = run(
-                [str(source)], RunOptions(out), InProcess(), warn=told.append, resume=resume
+                [str(source)], RunOptions(out), LocalRunner(), warn=told.append, resume=resume
             )
             assert (outcome.unread, outcome.unbalanced) == ([str(source / "closed")], [])
             (row,) = rows_of(out, "bad_input")
@@ -190,9 +190,9 @@ def test_a_folder_that_may_not_be_listed_has_a_row(
     saved = Manifest.load(out)
     assert saved is not None
     assert saved.is_derived, "a finding that is there already must not make stages run again"
-    run([str(source / "sasl.pcap")], RunOptions(out), InProcess(), warn=_silent, resume=True)
+    run([str(source / "sasl.pcap")], RunOptions(out), LocalRunner(), warn=_silent, resume=True)
     assert len(rows_of(out, "bad_input")) == 1
-    again = run([str(source)], RunOptions(out), InProcess(), warn=_silent, resume=True)
+    again = run([str(source)], RunOptions(out), LocalRunner(), warn=_silent, resume=True)
     assert (again.files, again.unread) == (1, [])
     assert rows_of(out, "bad_input") == []
 
@@ -204,7 +204,7 @@ def test_what_is_not_read_is_an_incomplete_run(
     monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
     source = captures(tmp_path / "in", "sasl")
     _closed(monkeypatch, source / "closed")
-    monkeypatch.setattr("kraftwire.spark.run.starting.OnSpark", lambda _: InProcess())
+    monkeypatch.setattr("kraftwire.spark.run.starting.OnSpark", lambda _: LocalRunner())
     (source / "closed").mkdir()
     for command in (["run"], ["tail", "--once"]):
         out = ["--out", str(tmp_path / command[0]), "--quiet"]
@@ -252,7 +252,7 @@ def test_wrong_usage_is_told_before_spark_starts(
     monkeypatch.setattr("kraftwire.spark.session.local_session", start)
     source = captures(tmp_path / "in", "sasl")
     other = tmp_path / "other"
-    run([str(source)], RunOptions(other, with_records=True), InProcess(), warn=_silent)
+    run([str(source)], RunOptions(other, with_records=True), LocalRunner(), warn=_silent)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "frames").mkdir()
     (tmp_path / "full" / "frames" / "some.parquet").touch()

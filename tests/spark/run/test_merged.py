@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.spark.run import derive as derived
 from kraftwire.spark.run import parts as merged
 from kraftwire.spark.run.derive import derive
@@ -80,7 +80,7 @@ def test_derived_tables_are_the_same(
     """Stages must not see how many parts a table had, nor for how many rows they were planned."""
     source = captures(tmp_path / "in", "quorum", "clients")
     one, other = tmp_path / "one", tmp_path / "other"
-    run([str(source)], RunOptions(one), InProcess(), warn=print)
+    run([str(source)], RunOptions(one), LocalRunner(), warn=print)
     shutil.copytree(one, other)
     names = ["clusters", "partitions"]
     derive(spark, one, names)

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 import pyarrow as pa
 
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, run
 from tests.spark.run.folders import busy, captures, everything, rows_of, tables_of
 
 
@@ -27,11 +27,11 @@ def test_tables_are_the_same_on_spark(with_stages: bool, spark: Any, tmp_path: P
     """The result must not show where the work was done, or that a connection was cut."""
     source = everything(tmp_path / "in")
     busy(source / "busy", times=10)
-    run([str(source)], RunOptions(tmp_path / "here"), InProcess(), warn=_silent)
+    run([str(source)], RunOptions(tmp_path / "here"), LocalRunner(), warn=_silent)
     options = RunOptions(tmp_path / "there", cut_bytes=300_000)
     if not with_stages:
         options = replace(options, tables=tuple(sorted(options.base)))
-    outcome = run([str(source)], options, OnSpark(spark), warn=_silent)
+    outcome = run([str(source)], options, SparkRunner(spark), warn=_silent)
     assert outcome.unbalanced == []
     assert len(list((tmp_path / "there" / "frames").glob("unit-*-c0001-*.parquet"))) > 1
     assert tables_of(tmp_path / "there") == tables_of(tmp_path / "here")
@@ -42,8 +42,9 @@ def test_a_folder_may_have_any_name(spark: Any, tmp_path: Path) -> None:
     source = captures(tmp_path / "in", "quorum")
     folder = tmp_path / "w [1] {a,b} ü#%41:?*$x"
     options = RunOptions(folder, tables=("raft_timeline", "partitions"))
-    run([str(source)], options, OnSpark(spark), warn=_silent)
-    run([str(source)], replace(options, folder=tmp_path / "plain"), OnSpark(spark), warn=_silent)
+    run([str(source)], options, SparkRunner(spark), warn=_silent)
+    plain = replace(options, folder=tmp_path / "plain")
+    run([str(source)], plain, SparkRunner(spark), warn=_silent)
     for table in ("raft_timeline", "partitions"):
         rows = rows_of(folder, table)
         assert rows
@@ -53,7 +54,7 @@ def test_a_folder_may_have_any_name(spark: Any, tmp_path: Path) -> None:
 def test_cores_are_counted_when_they_are_needed() -> None:
     """Executors join after the session has begun; a run must not be cut for one alone."""
     context = SimpleNamespace(defaultParallelism=2)
-    runner = OnSpark(cast(Any, SimpleNamespace(sparkContext=context)))
+    runner = SparkRunner(cast(Any, SimpleNamespace(sparkContext=context)))
     context.defaultParallelism = 100
     assert runner.cores == 100
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.captures import index_capture
 from kraftwire.spark.captures.plan import recordings
-from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
+from kraftwire.spark.run import LocalRunner, RunOptions, RunOutcome, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from tests.spark.run.folders import captures, rows_of, tables_of
@@ -26,8 +26,8 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
-def _run(paths: Sequence[Path], out: Path, **more: Any) -> Outcome:
-    return run(list(map(str, paths)), RunOptions(out), InProcess(), warn=_silent, **more)
+def _run(paths: Sequence[Path], out: Path, **more: Any) -> RunOutcome:
+    return run(list(map(str, paths)), RunOptions(out), LocalRunner(), warn=_silent, **more)
 
 
 def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES, Selection
 from kraftwire.spark.captures.connection_bytes import ConnectionBytes
-from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
+from kraftwire.spark.run import LocalRunner, RunOptions, RunOutcome, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from kraftwire.spark.tables import TABLES
@@ -27,7 +27,7 @@ from tests.spark.run.kills import Killed, Kills
 PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")
 
 
-class _Dying(InProcess):
+class _Dying(LocalRunner):
     """Dies after this many pieces of work."""
 
     def __init__(self, after: int, cores: int = 1) -> None:
@@ -44,7 +44,7 @@ class _Dying(InProcess):
         return task(work)
 
 
-class _Counting(InProcess):
+class _Counting(LocalRunner):
     """Remembers what was decoded."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
-def _run(source: Path, folder: Path, runner: InProcess | None = None, **more: Any) -> Any:
-    return run([str(source)], RunOptions(folder), runner or InProcess(), warn=_silent, **more)
+def _run(source: Path, folder: Path, runner: LocalRunner | None = None, **more: Any) -> Any:
+    return run([str(source)], RunOptions(folder), runner or LocalRunner(), warn=_silent, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _Whole:
 
     source: Path
     out: Path
-    outcome: Outcome
+    outcome: RunOutcome
     tables: dict[str, list[str]]
 
 
@@ -131,7 +131,7 @@ def test_a_killed_run_continues(after: int, of_everything: _Whole, tmp_path: Pat
     source = of_everything.source
     with pytest.raises(Killed):
         _run(source, tmp_path / "out", _Dying(after))
-    _run(source, tmp_path / "out", InProcess(cores=3), resume=True)
+    _run(source, tmp_path / "out", LocalRunner(cores=3), resume=True)
     assert tables_of(tmp_path / "out") == of_everything.tables
     assert not (tmp_path / "out" / "_tasks").exists()
 
@@ -247,7 +247,7 @@ def test_a_run_killed_among_parts_continues(after: int, of_busy: _Whole, tmp_pat
     options = RunOptions(tmp_path / "out", cut_bytes=10_000)
     with pytest.raises(Killed):
         run([str(source)], options, _Dying(after, cores=4), warn=_silent)
-    run([str(source)], options, InProcess(cores=4), warn=_silent, resume=True)
+    run([str(source)], options, LocalRunner(cores=4), warn=_silent, resume=True)
     assert tables_of(tmp_path / "out") == of_busy.tables
 
 
@@ -258,7 +258,7 @@ def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
     exchanges = sorted(rows_of(tmp_path / "all", "exchanges"), key=lambda row: row["time_ns"])
     since, until = exchanges[20]["time_ns"], exchanges[60]["time_ns"]
     options = RunOptions(tmp_path / "some", Selection(since, until, frozenset({1})))
-    outcome = run([str(source)], options, InProcess(), warn=_silent)
+    outcome = run([str(source)], options, LocalRunner(), warn=_silent)
     assert outcome.unbalanced == []
     wanted = [e for e in exchanges if e["api_key"] == 1 and since <= e["time_ns"] < until]
     found = rows_of(tmp_path / "some", "exchanges")
@@ -293,18 +293,18 @@ def test_tables_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
         _run(source, tmp_path / "out")
     other = RunOptions(tmp_path / "out", Selection(apis=frozenset({3})))
     with pytest.raises(UsageError, match="other options"):
-        run([str(source)], other, InProcess(), resume=True)
+        run([str(source)], other, LocalRunner(), resume=True)
 
 
 def test_waves_keep_sources_whole() -> None:
     """A source is committed as a whole, so its units belong to one job."""
     from kraftwire.spark.run.manifest import Source
-    from kraftwire.spark.run.plan import Planned
+    from kraftwire.spark.run.plan import PlannedSource
     from kraftwire.spark.run.tasks import Unit
 
     def waves(size: int) -> list[list[int]]:
         planned = [
-            Planned(Source(str(n), []), [Unit(f"{n}-{k}", size) for k in range(n)])
+            PlannedSource(Source(str(n), []), [Unit(f"{n}-{k}", size) for k in range(n)])
             for n in (1, 5, 2, 1)
         ]
         return [[len(each.units) for each in wave] for wave in pipeline._job_groups(planned, 3)]
@@ -330,7 +330,7 @@ def test_small_units_share_a_task() -> None:
     assert [len(bundle) for bundle in few] == [4] * 8
 
 
-class _Stages(InProcess):
+class _Stages(LocalRunner):
     """Counts how often stages run; the first time they are interrupted."""
 
     times = 0

@@ -17,8 +17,8 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.run import spark_runner
 from kraftwire.spark.run.failure import JobError
-from kraftwire.spark.run.starting import DeferredSpark, StartingSpark
-from kraftwire.spark.run.tasks import Job, Unit
+from kraftwire.spark.run.starting import DeferredSparkRunner, StartingSparkRunner
+from kraftwire.spark.run.tasks import JobSettings, Unit
 
 
 class _Spark:
@@ -47,12 +47,12 @@ class _Spark:
         self.is_stopped = True
 
 
-def _work(count: int) -> list[tuple[Job, Unit]]:
-    job = Job("", Selection(), frozenset())
+def _work(count: int) -> list[tuple[JobSettings, Unit]]:
+    job = JobSettings("", Selection(), frozenset())
     return [(job, Unit(f"unit {at}", size=1)) for at in range(count)]
 
 
-def _name(work: tuple[Job, Unit]) -> str:
+def _name(work: tuple[JobSettings, Unit]) -> str:
     return work[1].name
 
 
@@ -67,7 +67,7 @@ def _blocked(spark: Any, may_start: Event) -> Callable[[], Any]:
 def test_what_is_ready_is_done_while_spark_starts() -> None:
     """All of it, if Spark takes long enough; Spark is still stopped."""
     spark, may_start = _Spark(), Event()
-    with StartingSpark(_blocked(spark, may_start), "local[2]") as runner:
+    with StartingSparkRunner(_blocked(spark, may_start), "local[2]") as runner:
         assert runner.cores == 2
         assert runner.map(_name, _work(3)) == ["unit 0", "unit 1", "unit 2"]
         assert runner.map(_name, _work(2)) == ["unit 0", "unit 1"]
@@ -80,13 +80,13 @@ def test_spark_takes_what_has_not_begun() -> None:
     """As soon as it is ready, even during a task here; everything later is left to Spark."""
     spark, may_start = _Spark(), Event()
 
-    def task(work: tuple[Job, Unit]) -> str:
+    def task(work: tuple[JobSettings, Unit]) -> str:
         if work[1].name == "unit 2":
             may_start.set()
             assert spark.is_asked.wait(60)
         return _name(work)
 
-    with StartingSpark(_blocked(spark, may_start), "local[2]") as runner:
+    with StartingSparkRunner(_blocked(spark, may_start), "local[2]") as runner:
         assert runner.map(task, _work(4)) == ["unit 0", "unit 1", "unit 2", "unit 3"]
         assert spark.done == ["unit 0", "unit 1"]
         assert runner.map(_name, _work(2)) == ["unit 0", "unit 1"]
@@ -102,10 +102,10 @@ def test_spark_starts_when_there_will_be_work() -> None:
         return spark
 
     spark = _Spark()
-    with StartingSpark(start, "local[2]"):
+    with StartingSparkRunner(start, "local[2]"):
         pass
     assert not started.is_set()
-    with StartingSpark(start, "local[2]") as runner:
+    with StartingSparkRunner(start, "local[2]") as runner:
         runner.begin()
         assert started.wait(60)
         runner.begin()
@@ -121,7 +121,7 @@ def test_cores_are_those_of_the_master(
 ) -> None:
     """Work is divided before Spark can report how many it has."""
     monkeypatch.setattr("os.cpu_count", lambda: 9)
-    with StartingSpark(lambda: cast(Any, _Spark()), master) as runner:
+    with StartingSparkRunner(lambda: cast(Any, _Spark()), master) as runner:
         assert runner.cores == cores
 
 
@@ -131,7 +131,7 @@ def _fails(*_: Any) -> Any:
 
 def test_a_failed_start_is_reported_where_spark_is_needed(tmp_path: Path) -> None:
     """In Spark's words, and not a second time at the end."""
-    with StartingSpark(_fails, "local") as runner:  # noqa: SIM117
+    with StartingSparkRunner(_fails, "local") as runner:  # noqa: SIM117
         with pytest.raises(JobError, match="the start of Spark failed: ValueError: there is none"):
             runner.derive(tmp_path, None, {})
     may_fail = Event()
@@ -145,7 +145,7 @@ def test_a_failed_start_is_reported_where_spark_is_needed(tmp_path: Path) -> Non
         with suppress(ValueError):
             runner._session.result(60)
 
-    with StartingSpark(start, "local") as runner:  # noqa: SIM117
+    with StartingSparkRunner(start, "local") as runner:  # noqa: SIM117
         with pytest.raises(JobError, match="the start of Spark failed: ValueError: there is none"):
             runner.map(task, _work(1000))
     with pytest.raises(JobError, match="the start of Spark failed"):  # noqa: SIM117
@@ -156,7 +156,7 @@ def test_a_failed_start_is_reported_where_spark_is_needed(tmp_path: Path) -> Non
 def test_a_task_that_fails_here_is_reported_like_one_of_spark() -> None:
     """A line without a traceback."""
     spark, may_start = _Spark(), Event()
-    with StartingSpark(_blocked(spark, may_start), "local") as runner:
+    with StartingSparkRunner(_blocked(spark, may_start), "local") as runner:
         with pytest.raises(JobError, match="a task failed: ValueError"):
             runner.map(_fails, _work(2))
         may_start.set()
@@ -172,7 +172,7 @@ def test_ctrl_c_is_still_ours_after_a_late_start() -> None:
         return spark
 
     before = signal.getsignal(signal.SIGINT)
-    with DeferredSpark(start) as runner:
+    with DeferredSparkRunner(start) as runner:
         assert runner.map(_name, _work(2)) == ["unit 0", "unit 1"]
         assert runner.cores == 2
         assert signal.getsignal(signal.SIGINT) is before

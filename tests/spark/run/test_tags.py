@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 import pyarrow as pa
 
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, run
 from kraftwire.spark.run.options import shared_tags, tag_array
 from kraftwire.spark.run.parts import export
 from tests.spark.run.folders import captures, rows_of
@@ -37,7 +37,7 @@ def test_several_runs_are_read_as_one(spark: Any, tmp_path: Path) -> None:
     for tags in ((("incident", "1"), ("site", "north")), ()):
         folder = tmp_path / "runs" / str(len(tags))
         options = RunOptions(folder, tags=tags, tables=NAMES)
-        run([str(source)], options, OnSpark(spark), warn=_quiet)
+        run([str(source)], options, SparkRunner(spark), warn=_quiet)
     for table in NAMES[:-1]:
         several = spark.read.parquet(str(tmp_path / "runs" / "*" / table))
         named = several.selectExpr("tags['incident'] as incident", "tags['site'] as site")
@@ -56,7 +56,7 @@ def test_files_that_come_later_have_their_own_tags(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     for source, tags in ((one, (("day", "1"),)), (two, ()), (three, (("day", "2"), ("more", "x")))):
         options = RunOptions(folder, tags=tags)
-        run([str(source)], options, InProcess(), resume=source != one, warn=_quiet)
+        run([str(source)], options, LocalRunner(), resume=source != one, warn=_quiet)
     days = {Path(row["file"]).stem: dict(row["tags"]) for row in rows_of(folder, "files")}
     assert days == {
         "quorum": {"day": "1"}, "sasl": {"day": "1"}, "clients": {"day": "2", "more": "x"},
@@ -91,7 +91,7 @@ def test_exports_have_tags_as_objects(tmp_path: Path) -> None:
     """In JSON lines and in the cells of CSV."""
     source = captures(tmp_path / "in", "quorum")
     options = RunOptions(tmp_path / "out", tags=(("day", "1"),), tables=("connections",))
-    run([str(source)], options, InProcess(), warn=_quiet)
+    run([str(source)], options, LocalRunner(), warn=_quiet)
     for form in ("csv", "jsonl"):
         export(tmp_path / "out", form)
     with open(tmp_path / "out/csv/connections.csv", newline="", encoding="utf-8") as file:

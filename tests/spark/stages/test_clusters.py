@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from kraftwire.messages import metadata_response
 from kraftwire.spark.captures import decode_tables
-from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
+from kraftwire.spark.captures.shared_names import NameGatherer, PacketDirection
 from kraftwire.spark.logs import decode_tables as log_tables
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, run
 from kraftwire.spark.stages import STAGES, Tables
 from kraftwire.spark.stages.clusters import with_cluster
 from tests.spark.run.folders import rows_of as written
@@ -127,7 +127,7 @@ def test_two_quorums_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Every table has the same for both."""
     source, folder = _quorums(tmp_path / "in"), tmp_path / "out"
     names = ("raft_timeline", "replica_lag", "partitions", "anomalies")
-    run([str(source)], RunOptions(folder, tables=names), OnSpark(spark), warn=lambda _: None)
+    run([str(source)], RunOptions(folder, tables=names), SparkRunner(spark), warn=lambda _: None)
     for name in names[:-1]:
         told: dict[str, list[str]] = {}
         for row in written(folder, name):
@@ -158,7 +158,7 @@ def test_connections_name_their_cluster() -> None:
             metadata_response.MetadataResponseBroker(node_id=2, host="fe80::1", port=9093),
         ],
     )
-    gatherer = Gatherer()
+    gatherer = NameGatherer()
     asked, told = PacketDirection(1), PacketDirection(1)
     asked.other, told.other = told, asked
     request = (14).to_bytes(4, "big") + bytes([0, 3, 0, 9, 0, 0, 0, 7]) + bytes(6)
@@ -180,5 +180,5 @@ def test_files_of_a_log_directory_name_their_cluster(tmp_path: Path) -> None:
     for path in (log, meta):
         assert log_tables(path)["files"].to_pylist()[0]["cluster"] == "my-cluster"
     options = RunOptions(tmp_path / "out", tables=("files",))
-    run([str(tmp_path / "data")], options, InProcess(), warn=lambda _: None)
+    run([str(tmp_path / "data")], options, LocalRunner(), warn=lambda _: None)
     assert {row["cluster"] for row in written(tmp_path / "out", "files")} == {"my-cluster"}

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from kraftwire.records import BatchHeader, Record, build_batch
-from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.log import LogDataSource
 
 __all__ = ["Partition", "Stream", "batch"]
 
@@ -71,7 +71,7 @@ class Stream:
 
     def restart(self) -> None:
         """Forget everything that is not in the checkpoint."""
-        source = LogSource({"path": self._path, **self._options})
+        source = LogDataSource({"path": self._path, **self._options})
         self.reader = source.streamReader(source.schema())
         if not self.log:
             self.log.append(json.dumps(self.reader.initialOffset()))

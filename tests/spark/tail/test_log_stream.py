@@ -13,14 +13,14 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kraftwire.errors import LogMovedError, UsageError
-from kraftwire.spark.sources.log import LogSource
+from kraftwire.spark.sources.log import LogDataSource
 from tests.spark.logs.log_files import GOLDEN
 from tests.spark.tail.growing import Partition, Stream, batch
 
 
 def read_whole(path: Path, **options: str) -> list[dict[str, Any]]:
     """The rows of a batch read."""
-    source = LogSource({"path": str(path), **options})
+    source = LogDataSource({"path": str(path), **options})
     reader = source.reader(source.schema())
     return [
         row

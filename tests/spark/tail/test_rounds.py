@@ -17,7 +17,15 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from kraftwire.client.metadata_log import Position, QuorumReader
 from kraftwire.errors import LogMovedError, SecurityError, UsageError
 from kraftwire.spark.quorum import log_rows
-from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
+from kraftwire.spark.run import (
+    LocalRunner,
+    RoundSchedule,
+    RunOptions,
+    RunOutcome,
+    quorum_source,
+    run,
+    tail,
+)
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rows_of, tables_of
@@ -34,7 +42,7 @@ class _Killed(BaseException):
     """Stands for the end of the process."""
 
 
-class _Dying(InProcess):
+class _Dying(LocalRunner):
     """Dies after this many pieces of work."""
 
     def __init__(self, after: int) -> None:
@@ -51,7 +59,7 @@ class _Dying(InProcess):
         return task(work)
 
 
-class _Deriving(InProcess):
+class _Deriving(LocalRunner):
     """Counts how often derived tables are made, and dies instead the first time if it shall."""
 
     def __init__(self, *, dies: bool = False) -> None:
@@ -70,18 +78,18 @@ def silent(_text: str) -> None:
 
 
 def one_round(
-    source: Path | None, folder: Path, runner: InProcess | None = None, **more: Any
-) -> Outcome:
+    source: Path | None, folder: Path, runner: LocalRunner | None = None, **more: Any
+) -> RunOutcome:
     """What `--once` does."""
-    rhythm = Rhythm(0, lambda _seconds: False, is_once=True)
+    rhythm = RoundSchedule(0, lambda _seconds: False, is_once=True)
     options = RunOptions(folder, with_records=True)
     inputs = [] if source is None else [str(source)]
-    return tail(inputs, options, runner or InProcess(), rhythm, **({"warn": silent} | more))
+    return tail(inputs, options, runner or LocalRunner(), rhythm, **({"warn": silent} | more))
 
 
 def one_run(source: Path, folder: Path) -> dict[str, list[str]]:
     """The tables of a run over everything."""
-    run([str(source)], RunOptions(folder, with_records=True), InProcess(), warn=silent)
+    run([str(source)], RunOptions(folder, with_records=True), LocalRunner(), warn=silent)
     return tables_of(folder)
 
 
@@ -258,8 +266,8 @@ def test_rounds_continue_until_the_wait_says_no(tmp_path: Path) -> None:
         log.append()
         return len(waits) < 3
 
-    rhythm = Rhythm(1000, wait)
-    outcome = tail([str(source)], RunOptions(out), InProcess(), rhythm, warn=silent)
+    rhythm = RoundSchedule(1000, wait)
+    outcome = tail([str(source)], RunOptions(out), LocalRunner(), rhythm, warn=silent)
     assert len(waits) == 3
     assert all(900 < each <= 1000 for each in waits)
     assert outcome.rows["batches"] == 2
@@ -318,7 +326,7 @@ def test_a_round_goes_on_when_its_session_would_end(
     assert offsets
 
 
-class _Never(InProcess):
+class _Never(LocalRunner):
     """Stands for what takes seconds to start."""
 
     def begin(self) -> None:
@@ -332,7 +340,7 @@ def test_a_wrong_password_ends_it_before_spark_starts(tmp_path: Path) -> None:
     with secured_quorum(tmp_path, 1) as nodes:
         login = secured_client(tmp_path)
         login["sasl.jaas.config"] = login["sasl.jaas.config"].replace(USER_PASSWORD, "wrong")
-        options, rhythm = RunOptions(out), Rhythm(0, lambda _: False, True)
+        options, rhythm = RunOptions(out), RoundSchedule(0, lambda _: False, True)
         place = {"quorums": [nodes.bootstrap_controllers], "security": login}
         with pytest.raises(SecurityError, match="login of user 'alice' by PLAIN was refused"):
             tail([str(source)], options, _Never(), rhythm, **place)
@@ -353,7 +361,7 @@ def test_an_unreachable_quorum_does_not_hold_up_files(
     assert told[0].startswith("127.0.0.1:1: describing the cluster took more than 0.3 s")
 
 
-class _Writing(InProcess):
+class _Writing(LocalRunner):
     """Lets files grow between the plan and the work, and during it."""
 
     def __init__(self, grow: Callable[[], None]) -> None:

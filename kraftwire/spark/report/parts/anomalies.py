@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.spark.report.folder import ClusterNames, Context, Part
+from kraftwire.spark.report.folder import ClusterNames, ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
     clock,
@@ -21,16 +21,16 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 _ROWS_MAX = 60
 
 
-def found_anomalies(context: Context) -> list[dict[str, Any]]:
+def found_anomalies(context: ReportContext) -> list[dict[str, Any]]:
     """Return the rows of the table, worst first."""
     rows = context.folder.rows("anomalies")
     rows.sort(key=lambda row: (_ORDER.get(row["severity"], 9), str(row["time"]), row["rule"]))
     return rows
 
 
-def anomalies_part(context: Context) -> Part:
+def anomalies_part(context: ReportContext) -> ReportPart:
     """One line per finding."""
-    part = Part("anomalies", "Anomalies")
+    part = ReportPart("anomalies", "Anomalies")
     rows = found_anomalies(context)
     if not rows:
         part.html = no_rows(context.folder, "anomalies", "No rule found anything.")

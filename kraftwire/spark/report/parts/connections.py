@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.folder import ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
     count,
@@ -25,9 +25,9 @@ _SHOWN = 25
 _PROTOCOL_COLOURS = {"kafka": COLOURS[0], "tls": COLOURS[2]}
 
 
-def connections_part(context: Context) -> Part:
+def connections_part(context: ReportContext) -> ReportPart:
     """The busiest over time, and their figures."""
-    part = Part("connections", "Connections")
+    part = ReportPart("connections", "Connections")
     rows = context.folder.rows("connections")
     if not rows:
         part.html = no_rows(context.folder, "connections", "There are no connections.")
@@ -57,7 +57,7 @@ def _weight(row: dict[str, Any]) -> tuple[int, int]:
     return (row["client_bytes"] or 0) + (row["server_bytes"] or 0), row["frames"] or 0
 
 
-def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
+def _plot(context: ReportContext, rows: list[dict[str, Any]]) -> Any:
     rows = sorted(rows, key=lambda row: row["first_time"], reverse=True)
     names = [f"{row['number']}  {clip(row['server'], 24)}" for row in rows]
     bars = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.spark.report.folder import ClusterNames, Context, Part
+from kraftwire.spark.report.folder import ClusterNames, ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
     clock,
@@ -25,9 +25,9 @@ _GROUPS_MAX = 20
 _PROTOCOLS = dict(zip(("classic", "consumer", "share", "streams"), COLOURS, strict=False))
 
 
-def groups_part(context: Context) -> Part:
+def groups_part(context: ReportContext) -> ReportPart:
     """A bar for each rebalance, a table of groups, small multiples of lag."""
-    part = Part("groups", "Groups and rebalances")
+    part = ReportPart("groups", "Groups and rebalances")
     rows = context.folder.rows("groups")
     lag = group_multiples(context, part)
     heading = "<h3>Lag of groups</h3>" if lag else ""
@@ -58,7 +58,9 @@ def _seen(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [each for each in _PROTOCOLS.items() if each[0] in protocols]
 
 
-def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str, Any]]]) -> Any:
+def _plot(
+    context: ReportContext, shown: list[str], by_group: dict[str, list[dict[str, Any]]]
+) -> Any:
     labels = {name: _unique(name, shown) for name in shown}
     bars = [
         {

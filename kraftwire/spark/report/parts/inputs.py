@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.folder import ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
     count,
@@ -26,14 +26,14 @@ _SUMS = (
 )  # fmt: skip
 
 
-def bad_part(context: Context) -> Part:
+def bad_part(context: ReportContext) -> ReportPart:
     """Bad input by kind of problem, and the byte counts."""
-    part = Part("bad", "Input that could not be decoded")
+    part = ReportPart("bad", "Input that could not be decoded")
     part.html = _bad(context, part) + _sums(context, part)
     return part
 
 
-def _bad(context: Context, part: Part) -> str:
+def _bad(context: ReportContext, part: ReportPart) -> str:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     columns = ["file", "position", "length", "stage", "id", "detail"]
     for batch in context.folder.batches("bad_input", columns):
@@ -62,7 +62,7 @@ def _bad(context: Context, part: Part) -> str:
     return f"{body}<p class='note'>{link('bad_input')}</p>"
 
 
-def _sums(context: Context, part: Part) -> str:
+def _sums(context: ReportContext, part: ReportPart) -> str:
     rows = [row for row in context.folder.rows("files") if row["size"] is not None]
     if not rows:
         return no_rows(context.folder, "files", "The sums of bytes are not known.")
@@ -114,9 +114,9 @@ def _gap(row: dict[str, Any]) -> int:
     return int(row["size"] - sum(row[name] or 0 for name in _SUMS))
 
 
-def inputs_part(context: Context) -> Part:
+def inputs_part(context: ReportContext) -> ReportPart:
     """Files by kind, rows of tables, tags of the run."""
-    part = Part("inputs", "What was read")
+    part = ReportPart("inputs", "What was read")
     files = context.folder.rows("files", ["file", "size", "kind"])
     kinds: dict[str, list[int]] = {}
     for row in files:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftwire.spark.report.folder import ClusterNames, Context, Part
+from kraftwire.spark.report.folder import ClusterNames, ReportContext, ReportPart
 from kraftwire.spark.report.formatting import clip, count, link, nanoseconds, no_rows, text
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
 
@@ -19,16 +19,16 @@ _PAUSE_NS = 3_000_000_000
 _COMMIT_PAUSE_NS = 30_000_000_000
 
 
-def largest_lag(context: Context) -> int | None:
+def largest_lag(context: ReportContext) -> int | None:
     """Return the largest lag of any replica; None if none fetched."""
     table = context.folder.table("replica_lag", ["lag_max"])
     found: int | None = pc.max(table["lag_max"]).as_py()
     return found
 
 
-def lag_part(context: Context) -> Part:
+def lag_part(context: ReportContext) -> ReportPart:
     """Small multiples on one time axis."""
-    part = Part("lag", "Lag of replicas")
+    part = ReportPart("lag", "Lag of replicas")
     clusters = ClusterNames(context.folder)
     table = _worst(_with_topic(context.folder.table("replica_lag"), clusters))
     if not table.num_rows:
@@ -72,7 +72,13 @@ def _worst(table: pa.Table) -> pa.Table:
 
 
 def _multiples(
-    context: Context, part: Part, table: pa.Table, column: str, *, pause_ns: int, note: str
+    context: ReportContext,
+    part: ReportPart,
+    table: pa.Table,
+    column: str,
+    *,
+    pause_ns: int,
+    note: str,
 ) -> str:
     peaks = table.group_by("name").aggregate([(column, "max")]).to_pylist()
     peaks.sort(key=lambda row: (-(row[f"{column}_max"] or 0), row["name"]))
@@ -100,7 +106,7 @@ def _multiples(
     return f"<div class='multiples'>{''.join(cells)}</div>{more}<p class='note'>{note}</p>"
 
 
-def group_multiples(context: Context, part: Part) -> str:
+def group_multiples(context: ReportContext, part: ReportPart) -> str:
     """Return the lag of groups, summed over the partitions of a topic; empty if there is none."""
     table = context.folder.table("group_lag")
     if not table.num_rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
 
-from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.folder import ReportContext, ReportPart
 from kraftwire.spark.report.formatting import clip, count, duration, link, no_rows, table, text
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.report.plots import COLOURS, value_figure
@@ -22,9 +22,9 @@ return s >= 1e-3 ? +(s * 1e3).toPrecision(3) + " ms" : +(s * 1e6).toPrecision(3)
 """
 
 
-def latency_part(context: Context, traffic: Traffic) -> Part:
+def latency_part(context: ReportContext, traffic: Traffic) -> ReportPart:
     """From the median to the 99th percentile of each API, and a table by client."""
-    part = Part("latency", "Latency")
+    part = ReportPart("latency", "Latency")
     by_api = _by_api(traffic)
     if not by_api:
         part.html = no_rows(

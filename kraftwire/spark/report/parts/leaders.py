@@ -8,7 +8,13 @@ from typing import Any
 import pyarrow as pa
 from bokeh.models import HoverTool
 
-from kraftwire.spark.report.folder import ClusterNames, Context, Folder, Interval, Part
+from kraftwire.spark.report.folder import (
+    ClusterNames,
+    Interval,
+    ReportContext,
+    ReportPart,
+    TableFolder,
+)
 from kraftwire.spark.report.formatting import (
     clock,
     duration,
@@ -34,14 +40,14 @@ _CONCLUSIONS = ("epoch-known", "contradiction", "replica-files")
 _QUIET = frozenset({*_CONCLUSIONS, "fetch", "disconnect", "reminder", "snapshot-written"})
 
 
-def leaderships(context: Context) -> list[dict[str, Any]]:
+def leaderships(context: ReportContext) -> list[dict[str, Any]]:
     """Return when each epoch of each cluster had which leader; without a leader the node is None.
 
     A time of which nothing was recorded has the node `NOT_RECORDED`, and no epoch. For a chosen
     interval: those who led in it, whenever they were elected.
     """
     columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
-    rows = Folder(context.folder.path).rows("raft_timeline", columns)
+    rows = TableFolder(context.folder.path).rows("raft_timeline", columns)
     last = context.extent[1] if context.extent else 0
     found: list[dict[str, Any]] = []
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
@@ -82,7 +88,7 @@ def leaderships(context: Context) -> list[dict[str, Any]]:
     return _clipped(context, sorted(found, key=lambda row: (str(row["cluster"]), row["start"])))
 
 
-def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _clipped(context: ReportContext, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the parts of leaderships that are in the chosen interval."""
     if context.folder.interval == Interval():
         return found
@@ -99,9 +105,9 @@ def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, An
     return inside
 
 
-def leaders_part(context: Context) -> Part:
+def leaders_part(context: ReportContext) -> ReportPart:
     """A bar for every leadership, red where there was no leader, and the events of the quorum."""
-    part = Part("leaders", "Who led when")
+    part = ReportPart("leaders", "Who led when")
     found = leaderships(context)
     events = context.folder.table("raft_timeline")
     told = _replica_table(events.to_pylist()) + _event_table(events.to_pylist())

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.folder import ReportContext, ReportPart
 from kraftwire.spark.report.formatting import count, key, link, no_rows, table, text
 from kraftwire.spark.report.parts.traffic import Traffic
 from kraftwire.spark.report.plots import COLOURS, LEFT, line_plot, short_numbers, time_figure
@@ -17,9 +17,9 @@ _ERRORS_MAX = 20
 _DIRECTIONS = ("requests", "responses")
 
 
-def throughput_part(context: Context, traffic: Traffic) -> Part:
+def throughput_part(context: ReportContext, traffic: Traffic) -> ReportPart:
     """Requests per second by API, bytes per second in both directions, and errors."""
-    part = Part("throughput", "Throughput")
+    part = ReportPart("throughput", "Throughput")
     if context.extent is None or not traffic.count:
         part.html = no_rows(context.folder, "exchanges", "There are no exchanges.")
         return part
@@ -61,12 +61,12 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
     return part
 
 
-def _is_hole(context: Context, start: int, width: int) -> bool:
+def _is_hole(context: ReportContext, start: int, width: int) -> bool:
     """Return whether nothing of a bucket was recorded."""
     return any(first <= start and start + width <= last for first, last in context.holes)
 
 
-def _grey(context: Context) -> str:
+def _grey(context: ReportContext) -> str:
     return " Grey: not recorded." if context.holes else ""
 
 

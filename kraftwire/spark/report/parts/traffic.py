@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftwire.spark.report.folder import Context
+from kraftwire.spark.report.folder import ReportContext
 
 _COLUMNS = (
     "time_ns", "api_name", "client_id", "latency_ns", "wait_ns", "service_ns", "request_size",
@@ -76,7 +76,7 @@ class Traffic:
         return merged
 
 
-def read_traffic(context: Context) -> Traffic:
+def read_traffic(context: ReportContext) -> Traffic:
     """Read all of the exchanges, a piece at a time."""
     traffic = Traffic()
     if context.extent is None:

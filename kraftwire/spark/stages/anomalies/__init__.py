@@ -16,12 +16,12 @@ from kraftwire.spark.stages.anomalies import (
     replicas,
     watermarks,
 )
-from kraftwire.spark.stages.anomalies.rule import Rule
+from kraftwire.spark.stages.anomalies.rule import AnomalyRule
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["INPUTS", "RULES", "Rule", "anomalies"]
+__all__ = ["INPUTS", "RULES", "AnomalyRule", "anomalies"]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[AnomalyRule, ...] = (
     *leaders.RULES,
     *elections.RULES,
     *watermarks.RULES,

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.produce_request import ProduceRequest
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, counted, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, AnomalyRule, at, counted, found
 from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
 
@@ -135,7 +135,7 @@ def _client() -> Column:
 
 
 RULES = (
-    Rule("fetch-storm", ("partition_traffic",), _fetch_storm),
-    Rule("slow-produce", ("exchanges",), _slow_produce),
-    Rule("retry-storm", ("exchanges",), _retry_storm),
+    AnomalyRule("fetch-storm", ("partition_traffic",), _fetch_storm),
+    AnomalyRule("slow-produce", ("exchanges",), _slow_produce),
+    AnomalyRule("retry-storm", ("exchanges",), _retry_storm),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, counted, found
+from kraftwire.spark.stages.anomalies.rule import WARNING, AnomalyRule, counted, found
 from kraftwire.spark.stages.stage import Tables
 
 # The largest clock difference between capturing hosts.
@@ -78,4 +78,4 @@ def _copies(exchanges: DataFrame, pairs: DataFrame) -> DataFrame:
     )
 
 
-RULES = (Rule("captured-twice", ("connections", "exchanges"), _captured_twice),)
+RULES = (AnomalyRule("captured-twice", ("connections", "exchanges"), _captured_twice),)

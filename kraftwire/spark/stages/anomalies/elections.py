@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, AnomalyRule, at, found
 from kraftwire.spark.stages.clusters import same
 from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
@@ -114,6 +114,6 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
 
 
 RULES = (
-    Rule("election-storm", ("raft_timeline",), _election_storm),
-    Rule("refused-pre-votes", ("raft_timeline",), _refused_pre_votes),
+    AnomalyRule("election-storm", ("raft_timeline",), _election_storm),
+    AnomalyRule("refused-pre-votes", ("raft_timeline",), _refused_pre_votes),
 )

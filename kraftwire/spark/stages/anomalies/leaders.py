@@ -5,7 +5,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, counted, found
+from kraftwire.spark.stages.anomalies.rule import (
+    ERROR,
+    INFO,
+    WARNING,
+    AnomalyRule,
+    at,
+    counted,
+    found,
+)
 from kraftwire.spark.stages.keys import span
 from kraftwire.spark.stages.stage import Tables
 
@@ -117,8 +125,8 @@ def _silent_leader(tables: Tables) -> DataFrame:
 
 
 RULES = (
-    Rule("two-leaders", ("quorum_observations", "raft_timeline"), _two_leaders),
-    Rule("zombie-leader", ("quorum_observations",), _zombie_leader),
-    Rule("fenced-leader", ("raft_timeline",), _fenced_leader),
-    Rule("silent-leader", ("raft_timeline",), _silent_leader),
+    AnomalyRule("two-leaders", ("quorum_observations", "raft_timeline"), _two_leaders),
+    AnomalyRule("zombie-leader", ("quorum_observations",), _zombie_leader),
+    AnomalyRule("fenced-leader", ("raft_timeline",), _fenced_leader),
+    AnomalyRule("silent-leader", ("raft_timeline",), _silent_leader),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, counted, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, AnomalyRule, counted, found
 from kraftwire.spark.stages.clusters import CLUSTERS, of_files
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
@@ -101,6 +101,6 @@ def _name() -> Column:
 
 
 RULES = (
-    Rule("crc-error", ("batches",), _crc_errors),
-    Rule("diverging-logs", ("batches", CLUSTERS), _diverging_logs),
+    AnomalyRule("crc-error", ("batches",), _crc_errors),
+    AnomalyRule("diverging-logs", ("batches", CLUSTERS), _diverging_logs),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import WARNING, AnomalyRule, at, found
 from kraftwire.spark.stages.keys import evidence, with_session
 from kraftwire.spark.stages.stage import Tables
 
@@ -50,4 +50,4 @@ def _rebalance_storm(tables: Tables) -> DataFrame:
     )
 
 
-RULES = (Rule("rebalance-storm", ("groups",), _rebalance_storm),)
+RULES = (AnomalyRule("rebalance-storm", ("groups",), _rebalance_storm),)

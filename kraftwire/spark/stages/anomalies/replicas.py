@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, AnomalyRule, found
 from kraftwire.spark.stages.stage import Tables
 
 
@@ -62,9 +62,9 @@ def _events(
 
 
 RULES = (
-    Rule("missing-offsets", ("raft_timeline",), _missing_offsets),
-    Rule("contradicting-files", ("raft_timeline",), _contradicting_files),
-    Rule("contradicting-metadata", ("raft_timeline",), _contradicting_metadata),
-    Rule("clock-back", ("raft_timeline",), _clock_back),
-    Rule("damaged-replica", ("raft_timeline",), _damaged_replica),
+    AnomalyRule("missing-offsets", ("raft_timeline",), _missing_offsets),
+    AnomalyRule("contradicting-files", ("raft_timeline",), _contradicting_files),
+    AnomalyRule("contradicting-metadata", ("raft_timeline",), _contradicting_metadata),
+    AnomalyRule("clock-back", ("raft_timeline",), _clock_back),
+    AnomalyRule("damaged-replica", ("raft_timeline",), _damaged_replica),
 )

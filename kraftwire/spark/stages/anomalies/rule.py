@@ -15,7 +15,7 @@ ERROR, WARNING, INFO = "error", "warning", "info"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AnomalyRule:
     """Looks for one thing in the tables `inputs`; `find` returns rows of the table anomalies."""
 
     id: str

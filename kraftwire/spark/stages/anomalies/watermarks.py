@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftwire.protocol.topic_names import METADATA_TOPIC
-from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, AnomalyRule, at, found
 from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
 from kraftwire.spark.stages.keys import span, topic_key, with_response_time
 from kraftwire.spark.stages.stage import Tables
@@ -100,10 +100,10 @@ def _of_partitions(traffic: DataFrame) -> DataFrame:
 
 
 RULES = (
-    Rule(
+    AnomalyRule(
         "high-watermark-back",
         ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS),
         _high_watermark_back,
     ),
-    Rule("stuck-high-watermark", ("raft_timeline",), _stuck_high_watermark),
+    AnomalyRule("stuck-high-watermark", ("raft_timeline",), _stuck_high_watermark),
 )
