@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.limits import FrameBudget
 from kraftwire.records.json_form import Detail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kraftwire.decode.files.segment import FileOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class Options:
 
     def files(self) -> FileOptions:
         """Return the options for decoding log directories."""
+        from kraftwire.decode.files.segment import FileOptions  # captures do without
+
         return FileOptions(self.records, self.show_secrets, self.family)
 
     def frame_filter(self) -> FrameFilter:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 from kraftwire.printable import printable
 
@@ -48,6 +47,8 @@ def utc_text(milliseconds: int) -> str:
 def double_text(value: float | str) -> str:
     """Return a float64 as Java's `Double.toString` and so Kafka's tools print it; one that is no
     number in JSON comes as the text that stands for it there."""
+    from decimal import Decimal  # of few lines
+
     value = float(value)
     if not math.isfinite(value):
         return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")

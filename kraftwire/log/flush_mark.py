@@ -22,12 +22,10 @@ from typing import NamedTuple
 
 from kraftwire.errors import check
 from kraftwire.log.files import File, Files, replace_file
-from kraftwire.log.names import FLUSH_MARK_FILE, join
+from kraftwire.log.names import FLUSH_MARK_FILE, MARK_MAGIC, join
 from kraftwire.records.crc import crc32c
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.fast import ZERO_UUID
-
-MARK_MAGIC = b"kwflush1"
 
 # Each copy has a page, so that a torn write of one does not affect the other.
 COPY_BYTES = 4096

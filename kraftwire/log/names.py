@@ -15,6 +15,7 @@ META_PROPERTIES_FILE = "meta.properties"
 QUORUM_STATE_FILE = "quorum-state"
 EPOCHS_FILE = "leader-epoch-checkpoint"
 FLUSH_MARK_FILE = "flushed-offset"
+MARK_MAGIC = b"kwflush1"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 PART_SUFFIX = ".part"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kraftwire.capture.limits import shortened
 from kraftwire.decode.body.bodies import Payload
-from kraftwire.decode.body.ordinary import names_topics
+from kraftwire.decode.body.ordinary import NAMING_APIS
 from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError
@@ -178,7 +178,7 @@ class ResponseContexts:
                 self.memory.principals.pop(connection, None)
             return self.of_token(connection, b"")
         if body is not None:
-            if names_topics(payload.api_key):
+            if payload.api_key in NAMING_APIS:
                 self.memory.topics.learn(body, payload.body_version)
             elif payload.api_key == ApiKey.SASL_HANDSHAKE and body.error_code:
                 self.memory.mechanisms.pop(connection, None)

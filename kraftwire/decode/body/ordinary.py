@@ -31,8 +31,8 @@ from kraftwire.wire.plans import engine_plan
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")
 
-# APIs whose responses carry the names of topics.
-_NAMING = frozenset(
+# APIs whose responses carry the names of topics; their requests explain nothing.
+NAMING_APIS = frozenset(
     {
         ApiKey.METADATA,
         ApiKey.CREATE_TOPICS,
@@ -40,7 +40,7 @@ _NAMING = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-_TELLING = _NAMING | {
+_TELLING = NAMING_APIS | {
     ApiKey.JOIN_GROUP,
     ApiKey.SYNC_GROUP,
     ApiKey.SASL_HANDSHAKE,
@@ -54,11 +54,6 @@ _CLIENT_ID = 8
 _CORRELATION_SIZE = 4
 _TEXT_SIZE_MAX = 0x7FFF
 _NULL = 0xFFFF
-
-
-def names_topics(api_key: int | None) -> bool:
-    """Whether responses of an API carry names of topics; its requests explain nothing."""
-    return api_key in _NAMING
 
 
 def needs_learning(api_key: int | None) -> bool:
@@ -170,7 +165,7 @@ def _is_sound(data: memoryview | bytes) -> bool:
 def _form(is_request: bool, key: int | None, version: int | None) -> Form | None:
     if key is None or version is None:
         return None
-    if needs_learning(key) and not (names_topics(key) or key == ApiKey.API_VERSIONS):
+    if needs_learning(key) and not (key in NAMING_APIS or key == ApiKey.API_VERSIONS):
         return None
     low, high = messages.API_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
@@ -184,7 +179,7 @@ def _form(is_request: bool, key: int | None, version: int | None) -> Form | None
     if is_request and not header_version:
         return None
     has_tags = header_version == (2 if is_request else 1)
-    is_naming = names_topics(key) and not is_request
+    is_naming = key in NAMING_APIS and not is_request
     plan = engine_plan(cls, version)
     read = partial(_read_by_python, cls, version) if plan is None else plan.read
     return Form(cls, version, is_request, has_tags, read, records, is_naming)

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 from kraftwire.capture.framing.frames import RawFrame, Request
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.ordinary import names_topics, ordinary_bodies
+from kraftwire.decode.body.ordinary import NAMING_APIS, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
@@ -81,7 +81,7 @@ class ExchangeSink(Sink, Generic[T]):
                 yield False
                 continue
             body, may_have_errors = found
-            if self.learns is not None and names_topics(frame.api_key):
+            if self.learns is not None and frame.api_key in NAMING_APIS:
                 self.learns.learn(body, frame.api_version or 0)
             self.take(frame, body, None, may_have_errors)
             yield True

@@ -3,22 +3,31 @@
 `walk` finds files, `open_source` opens one and finds its kind, `decode_source` (or `decode_file`
 for both at once) gives its lines, `follow` the lines of a segment that grows. What is wrong with a
 file goes to a `FileReport`. The section on files in kraftwire/decode/README.md has an example.
+
+Importing this package loads none of its modules.
 """
 
-from kraftwire.decode.files.decode import decode_file, decode_source
-from kraftwire.decode.files.follow import follow
-from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
-from kraftwire.decode.files.report import (
-    FINDINGS,
-    LOSSES,
-    ExitCode,
-    FileFinding,
-    FileLine,
-    FileReport,
-)
-from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.files.source import ByteSource, open_source
-from kraftwire.decode.files.walk import walk
+from __future__ import annotations
+
+# Imports for type checkers only are not executed: captures need a part of this package only.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kraftwire.decode.files.decode import decode_file, decode_source
+    from kraftwire.decode.files.follow import follow
+    from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
+    from kraftwire.decode.files.report import (
+        FINDINGS,
+        LOSSES,
+        ExitCode,
+        FileFinding,
+        FileLine,
+        FileReport,
+    )
+    from kraftwire.decode.files.segment import FileOptions
+    from kraftwire.decode.files.source import ByteSource, open_source
+    from kraftwire.decode.files.walk import walk
 
 __all__ = [
     "FINDINGS",
@@ -38,3 +47,33 @@ __all__ = [
     "open_source",
     "walk",
 ]
+
+# Name -> module that defines it.
+_HOMES = {
+    "FINDINGS": "kraftwire.decode.files.report",
+    "HEAD_SIZE": "kraftwire.decode.files.kinds",
+    "LOSSES": "kraftwire.decode.files.report",
+    "ByteSource": "kraftwire.decode.files.source",
+    "ExitCode": "kraftwire.decode.files.report",
+    "FileFinding": "kraftwire.decode.files.report",
+    "FileKind": "kraftwire.decode.files.kinds",
+    "FileLine": "kraftwire.decode.files.report",
+    "FileOptions": "kraftwire.decode.files.segment",
+    "FileReport": "kraftwire.decode.files.report",
+    "decode_file": "kraftwire.decode.files.decode",
+    "decode_source": "kraftwire.decode.files.decode",
+    "follow": "kraftwire.decode.files.follow",
+    "guess": "kraftwire.decode.files.kinds",
+    "open_source": "kraftwire.decode.files.source",
+    "walk": "kraftwire.decode.files.walk",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(home), name)
+    return value

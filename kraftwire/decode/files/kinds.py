@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kraftwire.capture.packets import unpacking
-from kraftwire.log.flush_mark import MARK_MAGIC
+from kraftwire.log.names import MARK_MAGIC
 from kraftwire.records.header import (
     CRC_START,
     HEADER_SIZE,

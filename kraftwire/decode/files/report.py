@@ -10,12 +10,17 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from kraftwire.controller.check import Contradiction
-from kraftwire.decode.files.checked_log import CheckedLog
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.state import ODDITIES_MAX, more_text
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.reader import Batch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kraftwire.controller.check import Contradiction
+    from kraftwire.decode.files.checked_log import CheckedLog
+
+# Oddities of a kind that are shown one by one.
+ODDITIES_MAX = 10
 
 # Id -> meaning. The README of kraftwire/decode shows this table.
 FINDINGS = {
@@ -68,6 +73,11 @@ LOSSES = frozenset(
         "wrong-length",
     }
 )
+
+
+def more_text(count: int) -> str:
+    """Return the remark about oddities that are not shown."""
+    return f"{count:,} more of this kind"
 
 
 @dataclass(frozen=True, slots=True)

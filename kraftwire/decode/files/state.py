@@ -20,6 +20,7 @@ from typing import Any
 
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.report import ODDITIES_MAX, more_text
 from kraftwire.errors import UsageError, WireError
 from kraftwire.limits import STATE_FILE_BYTES_MAX
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
@@ -31,17 +32,10 @@ from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded
 
-# Oddities of a kind that are shown one by one.
-ODDITIES_MAX = 10
 # A line of a list takes up to 70 times its bytes as an entry; brokers have far fewer partitions.
 ENTRIES_MAX = 200_000
 # Lists of offsets, which grow with the number of partitions and of epochs.
 _LISTS = (FileKind.LEADER_EPOCHS, FileKind.OFFSETS, FileKind.PRODUCER_SNAPSHOT)
-
-
-def more_text(count: int) -> str:
-    """Return the remark about oddities that are not shown."""
-    return f"{count:,} more of this kind"
 
 
 def state_bytes_max(kind: FileKind) -> int:

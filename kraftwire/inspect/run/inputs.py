@@ -27,15 +27,12 @@ from kraftwire.capture.packets.series import families, recordings
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
 from kraftwire.decode.body.frame import uncaptured
-from kraftwire.decode.files.decode import decode_source
-from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
 from kraftwire.decode.files.source import ByteSource, SupportsRead, open_source, open_stream, peek
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
-from kraftwire.log.files import LocalFiles
 from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.small_files import open_ending
@@ -276,6 +273,8 @@ class Inputs:
         `wait` waits for more and returns whether to continue. Raises: UsageError unless there is
         one path, of a segment; StorageError if it cannot be read.
         """
+        from kraftwire.decode.files.follow import follow  # few runs follow a segment
+
         first, *others = paths
         if others:
             raise UsageError("only one segment can be followed")
@@ -382,6 +381,7 @@ class Inputs:
 
     def _check_start(self, folder: Path) -> None:
         """Note why a node would not start on a log directory, unless one runs there."""
+        from kraftwire.log.files import LocalFiles
         from kraftwire.replica.start_check import refusal_of
 
         refusal = refusal_of(str(folder), LocalFiles())
@@ -398,6 +398,8 @@ class Inputs:
                 self._read_source(source)
 
     def _read_source(self, source: ByteSource) -> None:
+        from kraftwire.decode.files.decode import decode_source  # most runs have captures
+
         lines = self.run.line_filter
         if source.kind is FileKind.UNKNOWN and source.path == _STDIN_PATH and source.size:
             raise StorageError(_NAMELESS, file=STDIN)
