@@ -26,7 +26,6 @@ from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.checks import replica_events as did
-from kraftwire.sim.checks.voters import Voters
 from kraftwire.sim.clock import Clock
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.network import Call, Peer
@@ -109,8 +108,7 @@ class Process:
         self._trace = machine.cluster.trace
         self._timer_at: int | None = None
         self._model = machine.checkers.models[self.id]
-        self._believed: VoterSet | None = None
-        self._voters: Voters = ()
+        self._settled: tuple[int, int, int, VoterSet] | None = None
 
     def start(self) -> None:
         """Start the core, and register a state machine."""
@@ -185,7 +183,7 @@ class Process:
         self.in_pre_vote = False
 
     def _report(self, event: did.ReplicaEvent) -> None:
-        self.checkers.on(self.id, (event,))
+        self.checkers.check(self._model, event)
 
     # Events and time
 
@@ -199,14 +197,15 @@ class Process:
     def _settle(self, kind: str) -> None:
         if self.runner.flush_wanted:
             self.runner.flush_in_worker()
-        core, node = self.core, self.id
-        epoch, end, mark, believed = core.standing
-        if believed is not self._believed:
-            self._believed = believed
-            self._voters = tuple([(one.key.id, one.key.directory_id) for one in believed])
-        version = core.kraft_version
-        self._report(did.StepEnded(epoch, end, mark, self._voters, version, self.role))
-        self._trace.append((self.queue.now, node, kind, epoch, end, mark))
+        core, watch = self.core, self._watch
+        epoch, end, mark, believed = standing = core.standing
+        if watch.has_changed_state or standing != self._settled:
+            self._settled = standing
+            voters = tuple([(one.key.id, one.key.directory_id) for one in believed])
+            version, role = core.kraft_version, self.role
+            self._report(did.StepEnded(epoch, end, mark, voters, version, role))
+            watch.has_changed_state = False
+        self._trace.append((self.queue.now, self.id, kind, epoch, end, mark))
         deadline = self.runner.deadline_ms
         if deadline != self._deadline:
             self._deadline = deadline

@@ -22,7 +22,7 @@ _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow
 
 
 @dataclass(slots=True)
-class Outcome(sim_seeds.Outcome):
+class TimedOutcome(sim_seeds.ClusterOutcome):
     """The result of one cluster."""
 
     virtual_seconds: float = 0.0
@@ -34,7 +34,7 @@ class Outcome(sim_seeds.Outcome):
 
 
 @dataclass(slots=True)
-class Totals(sim_seeds.Totals):
+class TimedTotals(sim_seeds.ClusterTotals):
     """Totals over clusters. Units: `virtual_seconds` is in the clusters' virtual time."""
 
     virtual_seconds: float = 0.0
@@ -60,14 +60,14 @@ class Totals(sim_seeds.Totals):
         }
 
 
-def run_seed(seed: int) -> Outcome:
+def run_seed(seed: int) -> TimedOutcome:
     """Run the cluster of a seed."""
     outcome = run_plan(draw(seed))
     gc.collect()
     return outcome
 
 
-def run_plan(plan: Plan) -> Outcome:
+def run_plan(plan: Plan) -> TimedOutcome:
     """Run the cluster of a plan."""
     return _run(Cluster(plan))
 
@@ -89,14 +89,14 @@ def describe_plan(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     return describe_failure(title, outcome.violation, timeline, cluster.checkers, roles)
 
 
-def _run(cluster: Cluster) -> Outcome:
+def _run(cluster: Cluster) -> TimedOutcome:
     """Run a cluster through its faults and the time after them."""
 
     def run() -> None:
         cluster.run()
         cluster.check_end(is_whole=check_liveness(cluster))
 
-    outcome = Outcome(cluster.plan.seed)
+    outcome = TimedOutcome(cluster.plan.seed)
     outcome.run(run)
     outcome.virtual_seconds = cluster.queue.now / 1e6
     outcome.events = cluster.events
@@ -112,7 +112,7 @@ def _run(cluster: Cluster) -> Outcome:
     return outcome
 
 
-def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[TimedOutcome, None, None]:
     """Run many seeds. Order: that of the seeds, for any number of jobs."""
     if jobs <= 1:
         # The collection after each cluster need not look at what was there before: modules and

@@ -13,7 +13,7 @@ from kraftwire.sim.invariants import BUGS, Violation, as_violation
 
 
 @dataclass(slots=True)
-class Outcome:
+class ClusterOutcome:
     """The result of one cluster."""
 
     seed: int
@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Totals:
+class ClusterTotals:
     """Totals over clusters. What subclasses add are sums of what their outcomes have by that name.
     """
 
@@ -48,7 +48,7 @@ class Totals:
     commits: int = 0
     coverage: Counter[str] = field(default_factory=Counter)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ClusterOutcome) -> None:
         """Count a cluster."""
         self.clusters += 1
         self.violations += outcome.violation is not None
@@ -63,7 +63,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class StepTotals(Totals):
+class StepTotals(ClusterTotals):
     """Totals over clusters whose length is a number of steps. `SHOWN` are the counters that
     commands print, in this order."""
 
@@ -76,7 +76,7 @@ class StepTotals(Totals):
         return {name: getattr(self, name) for name in ("clusters", *self.SHOWN, "violations")}
 
 
-_O = TypeVar("_O", bound=Outcome)
+_O = TypeVar("_O", bound=ClusterOutcome)
 
 
 def in_order(

@@ -96,7 +96,7 @@ class _Process(Protocol):
 
 
 class Watch:
-    """The watcher of one process."""
+    """The watcher of one process. `has_changed_state`: a step may end otherwise than the last."""
 
     def __init__(self, process: _Process) -> None:
         self._process = process
@@ -106,10 +106,11 @@ class Watch:
         checkers = process.machine.checkers
         self._leader_killer = cluster.leader_killer
         self._probes = CoverageProbes(cluster.coverage, checkers.history)
-        self._checkers = checkers
+        self._check = checkers.check
         self._model = checkers.models[self._node]
         self._updates = UpdateChecks(self._node, cluster.timers.fetch_timeout_ms)
-        self._has_changed = False
+        self._has_changed_voters = False
+        self.has_changed_state = True
         self._event: Event | None = None
         self._reset: did.Reset | None = None
         self._has_timeline = cluster.timeline is not None
@@ -141,10 +142,11 @@ class Watch:
     def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
         """Note the event that causes the next effects; returns whether `every` counts them."""
         self._event = event
-        self._updates.handled(event, self._process.core, self._process.now_ms)
+        process = self._process
+        self._updates.handled(event, process)
         if self._has_timeline:
             self._cluster.record(self._node, event, effects)
-        return self._process.effects_to_crash is not None
+        return process.effects_to_crash is not None
 
     def every(self, _: do.Effect) -> None:
         """Cut the power if it is due."""
@@ -154,14 +156,16 @@ class Watch:
             if process.effects_to_crash < 0:
                 raise PowerCut
 
-    def _report(self, *events: did.ReplicaEvent) -> None:
-        self._checkers.on(self._node, events)
+    def _report(self, event: did.ReplicaEvent) -> None:
+        """Report something that changes what the checks know of the replica."""
+        self.has_changed_state = True
+        self._check(self._model, event)
 
     # Network
 
     def _before_request(self, effect: do.SendRequest) -> None:
         message = effect.message
-        self._report(did.RequestSent(message))
+        self._check(self._model, did.RequestSent(message))
         if type(message) is not FetchRequest:
             self._updates.requests(effect)
             self._probes.asks(self._model, message)
@@ -176,7 +180,7 @@ class Watch:
     def replies(self, call: Call, message: Message) -> None:
         """Report an answer that is about to be sent, with its records."""
         voted, is_foreign = self._machine.vote_before, call.sender.is_foreign
-        self._report(did.ResponseSent(call.message, message, voted, is_foreign))
+        self._check(self._model, did.ResponseSent(call.message, message, voted, is_foreign))
         if type(message) is FetchResponse and message.responses:
             self._probes.fetched(message.responses[0].partitions[0])
             return
@@ -191,14 +195,13 @@ class Watch:
         process, model = self._process, self._model
         is_leader, before = process.role == "leader", (model.voters, model.version)
         self._report(did.Appended(entries_of(effect.data), process.epoch, is_leader))
-        self._has_changed = model.voters is not before[0]
-        if is_leader and (self._has_changed or model.version != before[1]):
+        self._has_changed_voters = model.voters != before[0]
+        if is_leader and (self._has_changed_voters or model.version != before[1]):
             self._probes.states(model, *before)
-            self._has_changed = model.voters != before[0]
 
     def _after_append(self, _: do.AppendToLog) -> None:
         if self._process.role == "leader":
-            self._leader_killer.appended(self._machine, has_changed=self._has_changed)
+            self._leader_killer.appended(self._machine, has_changed=self._has_changed_voters)
 
     def _before_truncate(self, effect: do.TruncateLog) -> None:
         epoch, ordered_by = self._process.epoch, did.ordered_by(self._event)
@@ -268,6 +271,7 @@ class Watch:
 
     def _after_role_change(self, effect: do.RoleChanged) -> None:
         cluster = self._cluster
+        self.has_changed_state = True
         cluster.coverage.hit(f"{effect.old} to {effect.new}")
         if self._updates.role_changed(effect, self._process.now_ms):
             cluster.coverage.hit("leader lost after an update")

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.sim.run import Outcome, Totals, run_seeds
+from kraftwire.sim.run import TimedOutcome, TimedTotals, run_seeds
 
 _CLUSTERS = 24
 
@@ -27,20 +27,20 @@ _REACHED = (
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[TimedOutcome]:
     """The results of the sample; `make proof` and `make sim` run these and many more."""
     print(f"kraftwire sim run --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS), jobs=os.cpu_count() or 1))
 
 
-def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[Outcome]) -> None:
+def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[TimedOutcome]) -> None:
     """After every event, and when the trouble is over."""
     assert [f"{o.seed}: {o.violation}" for o in outcomes if o.violation] == []
 
 
-def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[Outcome]) -> None:
+def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[TimedOutcome]) -> None:
     """A fault that no longer happens is no longer tested."""
-    totals = Totals()
+    totals = TimedTotals()
     for outcome in outcomes:
         totals.add(outcome)
     assert [name for name in _REACHED if not totals.coverage[name]] == []

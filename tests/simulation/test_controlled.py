@@ -11,26 +11,26 @@ from kraftwire.controller import isr, partition_changes, producer_ids
 from kraftwire.controller.batches import Batch
 from kraftwire.controller.image.topics import NO_LEADER
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.sim.controlled.run import Outcome, Totals, run_seed, run_seeds, shrink
+from kraftwire.sim.controlled.run import BrokersOutcome, BrokersTotals, run_seed, run_seeds, shrink
 
 _CLUSTERS = 60
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[BrokersOutcome]:
     """The results of the sample; `make proof` runs these and many more."""
     print(f"kraftwire sim controller --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS)))
 
 
-def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[Outcome]) -> None:
+def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[BrokersOutcome]) -> None:
     """After every batch of records, and at every failover."""
     assert [f"{o.seed}: {o.violation}" for o in outcomes if o.violation] == []
 
 
-def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[Outcome]) -> None:
+def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[BrokersOutcome]) -> None:
     """What no longer happens is no longer tested."""
-    totals = Totals()
+    totals = BrokersTotals()
     for outcome in outcomes:
         totals.add(outcome)
     assert min(totals.coverage.values()) > _CLUSTERS
@@ -55,7 +55,7 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
     [
         (producer_ids, "BLOCK", 0, "M10"),
         (isr, "_error", lambda *_: ErrorCode.NONE, "M6"),
-        (partition_changes._Change, "_elected", lambda _: (NO_LEADER, False), "M13"),
+        (partition_changes._PartitionChange, "_elected", lambda _: (NO_LEADER, False), "M13"),
     ],
 )
 def test_a_broken_rule_is_reported_with_its_seed(

@@ -27,7 +27,7 @@ from kraftwire.errors import UsageError
 from kraftwire.sim.coverage import SITUATIONS, missing
 from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.plan import Plan, draw
-from kraftwire.sim.run import Outcome, Totals, describe_plan, run_plan, run_seeds
+from kraftwire.sim.run import TimedOutcome, TimedTotals, describe_plan, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
 from kraftwire.small_files import read_small_file
 
@@ -37,14 +37,14 @@ _MS_PER_S = 1000
 
 @click.group(context_settings=CONTEXT)
 def sim() -> None:
-    """Simulate whole clusters in virtual time, and check what must hold in them.
+    """Simulate whole clusters and check their safety and liveness.
 
     \b
-      kraftwire sim run --seeds 0-99         a hundred clusters
-      kraftwire sim shrink 17                the fewest faults that break seed 17
+      kraftwire sim run --seeds 0-99         clusters under faults, in virtual time
+      kraftwire sim shrink 17                the fewest faults that fail seed 17
       kraftwire sim replay plan.json         run a plan that shrink has written
-      kraftwire sim explore --seeds 0-999    no time: anything may happen next
-      kraftwire sim exhaust                  all that can happen to three voters
+      kraftwire sim explore --seeds 0-999    random walks, without a clock
+      kraftwire sim exhaust                  every reachable state of three voters
       kraftwire sim controller --seeds 0-99  brokers under the active controller
     """
     # Recovery logs a warning for every torn log it cuts, and the simulator tears thousands.
@@ -70,7 +70,7 @@ def run(options: SeedOptions, require_coverage: int | None) -> int:
     Exit code 1 if an invariant was violated or a required situation was not reached; the end of
     each failing cluster's timeline is on standard error.
     """
-    totals = Totals()
+    totals = TimedTotals()
     seed_run = SeedRun("kraftwire sim run", options, run_seeds, _report)
     seconds = seed_run.add_up(totals, lambda: f"{totals.events:,} events")
     if options.coverage and not options.as_json:
@@ -80,7 +80,7 @@ def run(options: SeedOptions, require_coverage: int | None) -> int:
     return _FAILED if totals.violations or lacking else 0
 
 
-def _report(outcome: Outcome) -> list[str]:
+def _report(outcome: TimedOutcome) -> list[str]:
     return describe_plan(draw(outcome.seed))
 
 
@@ -124,13 +124,13 @@ def replay(plan: Path, lines: int) -> int:
     return _FAILED if len(lines_shown) > 1 else 0
 
 
-def _print_coverage(totals: Totals) -> None:
+def _print_coverage(totals: TimedTotals) -> None:
     """Print each situation, its meaning, and how often it was reached."""
     for name, sentence in SITUATIONS.items():
         put(f"{totals.coverage[name]:12,}  {name}: {sentence}")
 
 
-def _print_missing(totals: Totals, least: int) -> bool:
+def _print_missing(totals: TimedTotals, least: int) -> bool:
     """Print the situations that were reached too rarely. Returns whether there were any."""
     found = missing(totals.coverage, least)
     for name in found:
@@ -140,7 +140,7 @@ def _print_missing(totals: Totals, least: int) -> bool:
     return bool(found)
 
 
-def _summary(totals: Totals, seconds: float) -> list[str]:
+def _summary(totals: TimedTotals, seconds: float) -> list[str]:
     rows = [
         ("clusters", f"{totals.clusters:,}"),
         ("virtual time", f"{totals.virtual_seconds / 3600:,.2f} h"),

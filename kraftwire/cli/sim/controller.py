@@ -8,23 +8,24 @@ from __future__ import annotations
 import click
 
 from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
-from kraftwire.sim.controlled.run import Outcome, Totals, run_seeds, shrink
+from kraftwire.sim.controlled.run import BrokersOutcome, BrokersTotals, run_seeds, shrink
 from kraftwire.sim.failure_report import summary_lines
 
 
 @click.command(context_settings=CONTEXT)
 @seed_range_options
 def controller(options: SeedOptions) -> int:
-    """Run simulated brokers and an administrator under the active controller's decisions.
+    """Simulate brokers and an administrator under the decisions of the active controller.
 
-    Brokers register, stop, crash and start again, leaders report in-sync replicas, topics come and
-    go, and controllers fail. Exit code 1 if an invariant was violated: the fewest steps that do so
-    in the cluster are on standard error.
+    Brokers register, shut down, crash and restart, leaders report in-sync replicas, topics are
+    created and deleted, and controllers fail over. Exit code 1 if an invariant was violated: the
+    fewest steps that violate it are on standard error.
     """
-    return run_by_steps(SeedRun("kraftwire sim controller", options, run_seeds, _report), Totals())
+    run = SeedRun("kraftwire sim controller", options, run_seeds, _report)
+    return run_by_steps(run, BrokersTotals())
 
 
-def _report(outcome: Outcome) -> list[str]:
+def _report(outcome: BrokersOutcome) -> list[str]:
     found = shrink(outcome)
     count = sum(found.coverage.values())
     steps = f"{outcome.steps} steps, of which {count} are enough"

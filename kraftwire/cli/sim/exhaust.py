@@ -64,11 +64,11 @@ def exhaust(
     as_json: bool,
     **limits: int,
 ) -> int:
-    """Visit every state that a small cluster can reach, and check what must hold.
+    """Check every state that a small cluster can reach within bounds (model checking).
 
-    Any message in flight may arrive next; any pending request may finish, time out, or be lost in
-    a crash. Each state is visited once, those with the fewest accidents first. Exit code 1 if an
-    invariant was violated: a path with the fewest accidents is on standard error.
+    All orders of messages, timers, flushes, crashes and appends are tried. Each state is visited
+    once, those with the fewest faults first. Exit code 1 if an invariant was violated: a path with
+    the fewest faults is on standard error.
     """
     bounds = Bounds(**limits)
     if path is not None:

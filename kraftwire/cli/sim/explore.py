@@ -1,4 +1,4 @@
-"""`kraftwire sim explore`: clusters in which anything may happen next.
+"""`kraftwire sim explore`: random walks without a clock.
 
 Owns the command's arguments and output; what runs is in `kraftwire.sim.untimed`.
 """
@@ -9,20 +9,20 @@ import click
 
 from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
 from kraftwire.sim.untimed.plan import draw
-from kraftwire.sim.untimed.run import Outcome, Totals, describe_path, run_seeds, shrink
+from kraftwire.sim.untimed.run import WalkOutcome, WalkTotals, describe_path, run_seeds, shrink
 
 
 @click.command(context_settings=CONTEXT)
 @seed_range_options
 def explore(options: SeedOptions) -> int:
-    """Run clusters in which anything may happen next, and check what must hold.
+    """Walk through the states of clusters at random, without a clock, and check the invariants.
 
-    There is no time: any message, timer, flush, snapshot or crash may come next, as the seed
-    decides. Exit code 1 if an invariant was violated: the shortest path found to the violation is
-    on standard error.
+    Each seed decides which message, timer, flush, snapshot, crash or operator's request comes next.
+    Exit code 1 if an invariant was violated: the shortest path found to the violation is on
+    standard error.
     """
-    return run_by_steps(SeedRun("kraftwire sim explore", options, run_seeds, _report), Totals())
+    return run_by_steps(SeedRun("kraftwire sim explore", options, run_seeds, _report), WalkTotals())
 
 
-def _report(outcome: Outcome) -> list[str]:
+def _report(outcome: WalkOutcome) -> list[str]:
     return describe_path(*shrink(draw(outcome.seed), outcome.path, outcome.invariant))

@@ -17,7 +17,7 @@ import click
 from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.failure_report import summary_lines
 from kraftwire.sim.invariants import Violation, meaning
-from kraftwire.sim.seeds import Outcome, StepTotals, Totals
+from kraftwire.sim.seeds import ClusterOutcome, ClusterTotals, StepTotals
 
 SEED_MAX = 2**63 - 1
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -82,7 +82,7 @@ def seed_range_options(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-_O = TypeVar("_O", bound=Outcome)
+_O = TypeVar("_O", bound=ClusterOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class SeedRun(Generic[_O]):
     run_seeds: Callable[[range, int], Generator[_O, None, None]]
     report: Callable[[_O], list[str]]
 
-    def add_up(self, totals: Totals, progress_text: Callable[[], str]) -> float:
+    def add_up(self, totals: ClusterTotals, progress_text: Callable[[], str]) -> float:
         """Add up the outcomes and report each violation. Returns the seconds that it took."""
         seeds, within = self.options.seeds, self.options.within
         count, begin = len(seeds), time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.sim import describe
 from kraftwire.sim.checks import replica_events as did
 from kraftwire.sim.checks.cluster_history import ClusterHistory
@@ -57,7 +58,11 @@ class Checkers:
             if type(event) is did.Started:
                 self._on_started(node, event)
             else:
-                self._checks[type(event)](self.models[node], event)
+                self.check(self.models[node], event)
+
+    def check(self, model: ReplicaModel, event: did.ReplicaEvent) -> None:
+        """Check anything but the start of a run. Raises: Violation."""
+        self._checks[type(event)](model, event)
 
     def replace(self, model: ReplicaModel) -> None:
         """Note that a node has an empty disk, which makes it another replica."""
@@ -85,7 +90,8 @@ class Checkers:
 
     def _on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
         self.elections.on_response_sent(model, event)
-        self.logs.on_response_sent(model, event)
+        if type(event.message) is FetchSnapshotResponse:
+            self.logs.on_snapshot_served(model, event.message)
 
     def _on_high_watermark_advanced(
         self, model: ReplicaModel, event: did.HighWatermarkAdvanced

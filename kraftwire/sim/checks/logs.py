@@ -169,11 +169,8 @@ class LogChecks:
         control = event.voters, event.version or 0
         self._history.has_snapshot(model.key[0], event.id, event.state, control)
 
-    def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
-        """An answer leaves. S14: a part of a snapshot holds some of it."""
-        if type(event.message) is not FetchSnapshotResponse:
-            return
-        response = event.message
+    def on_snapshot_served(self, model: ReplicaModel, response: FetchSnapshotResponse) -> None:
+        """A part of a snapshot leaves. S14: it holds some of it."""
         for part in response.topics[0].partitions if response.topics else ():
             if part.error_code == ErrorCode.NONE and not part.unaligned_records:
                 place = f"at {part.position} of {part.size}"

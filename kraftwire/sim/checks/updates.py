@@ -5,6 +5,8 @@ Invariant L1. Rule R-UPD-5.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
@@ -20,6 +22,16 @@ from kraftwire.wire.message import Message
 _ACCEPTED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
 
 
+class _Process(Protocol):
+    """A run of a node: its core, and the time by its clock."""
+
+    @property
+    def core(self) -> RaftCore: ...
+
+    @property
+    def now_ms(self) -> int: ...
+
+
 class UpdateChecks:
     """The last answer to an update that one node got in one run.
 
@@ -33,10 +45,10 @@ class UpdateChecks:
         self._answered_ms: int | None = None
         self._is_exempt = False
 
-    def handled(self, event: Event | None, core: RaftCore, now_ms: int) -> None:
+    def handled(self, event: Event | None, process: _Process) -> None:
         """Note an event that the core has handled, before its effects."""
         if type(event) is ResponseReceived and event.request_id == self._asked:
-            self._note_answer(event.message, core, now_ms)
+            self._note_answer(event.message, process.core, process.now_ms)
         elif type(event) is RequestFailed and event.request_id == self._asked:
             self._asked = None
         elif type(event) is RequestReceived and type(event.message) is EndQuorumEpochRequest:

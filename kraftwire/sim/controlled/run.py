@@ -15,7 +15,7 @@ _TRIES = 400
 
 
 @dataclass(slots=True)
-class Outcome(sim_seeds.Outcome):
+class BrokersOutcome(sim_seeds.ClusterOutcome):
     """The result of one cluster; `history` is what happened last."""
 
     title: str = ""
@@ -25,7 +25,7 @@ class Outcome(sim_seeds.Outcome):
 
 
 @dataclass(slots=True)
-class Totals(sim_seeds.StepTotals):
+class BrokersTotals(sim_seeds.StepTotals):
     """Totals over clusters."""
 
     SHOWN: ClassVar[tuple[str, ...]] = ("steps", "commits", "failovers")
@@ -33,9 +33,9 @@ class Totals(sim_seeds.StepTotals):
     failovers: int = 0
 
 
-def run_seed(seed: int, kept: Collection[int] = range(STEPS)) -> Outcome:
+def run_seed(seed: int, kept: Collection[int] = range(STEPS)) -> BrokersOutcome:
     """Run the cluster of a seed; of its steps only those happen that are kept."""
-    outcome = Outcome(seed)
+    outcome = BrokersOutcome(seed)
     worlds: list[World] = []
 
     def run() -> None:
@@ -53,7 +53,7 @@ def run_seed(seed: int, kept: Collection[int] = range(STEPS)) -> Outcome:
     return outcome
 
 
-def shrink(outcome: Outcome, tries: int = _TRIES) -> Outcome:
+def shrink(outcome: BrokersOutcome, tries: int = _TRIES) -> BrokersOutcome:
     """Return the outcome of the fewest steps found that violate the same invariant."""
     best, tried = outcome, 0
 
@@ -70,6 +70,6 @@ def shrink(outcome: Outcome, tries: int = _TRIES) -> Outcome:
     return best
 
 
-def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[BrokersOutcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
     return sim_seeds.in_order(run_seed, seeds, jobs)

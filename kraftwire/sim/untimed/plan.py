@@ -15,9 +15,9 @@ KINDS: dict[str, float] = {
     "again": 1.5,  # a request reaches its addressee once more
     "fail": 3.0,  # the sender of a request gives it up
     "timer": 10.0,  # the next timer of a node is due
-    "late": 0.3,  # a node slept, and everything is due
+    "oversleep": 0.3,  # a node slept, and everything is due
     "work": 30.0,  # a flush, a delivery or a snapshot has finished
-    "spoil": 1.0,  # or has failed
+    "fail_work": 1.0,  # or has failed
     "append": 8.0,  # a client appends
     "crash": 0.5,  # a node dies; some of what was not flushed survives
     "cut": 0.5,  # a node will die between two effects
@@ -34,8 +34,8 @@ KINDS: dict[str, float] = {
     "upgrade": 0.5,  # raises kraft.version
 }
 
-# Beginnings of clusters (`openings`), with what they need.
-OPENINGS: dict[str, dict[str, Any]] = {
+# Where some clusters begin (`bootstrap_states.py`), with what that needs.
+BOOTSTRAP_STATES: dict[str, dict[str, Any]] = {
     "cut-off change": {"voters": 3, "is_dynamic": True, "with_state": True},
     "removed before another change": {"voters": 4, "is_dynamic": True, "auto_join": True},
     "same end of another epoch": {
@@ -49,12 +49,12 @@ OPENINGS: dict[str, dict[str, Any]] = {
     "voter of a later release": {"is_dynamic": True, "newer_voter": 1},
 }
 
-# One cluster in this many has an opening.
-_OPENED = 8
-_STEPS_OPENED = 800
+# One cluster in this many has a bootstrap state.
+_BOOTSTRAPPED = 8
+_STEPS_BOOTSTRAPPED = 800
 
-# With short pauses, an opening would be over before its nodes agree.
-_TIMERS_OPENED = {"append_linger_ms": 0, "retry_backoff_ms": 500, "retry_backoff_max_ms": 500}
+# With short pauses, the events would be over before the nodes agree.
+_TIMERS_BOOTSTRAPPED = {"append_linger_ms": 0, "retry_backoff_ms": 500, "retry_backoff_max_ms": 500}
 
 _RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer", "start", "append"))
 
@@ -65,9 +65,9 @@ class Plan:
 
     `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those of
     `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every node a
-    state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once. `opening`
-    names the events with which it begins, none if it is empty. `newer_voter` is a voter whose entry
-    has the versions of a later release than it runs, 0 for none.
+    state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
+    `bootstrap_state` is where it begins, empty for none. `newer_voter` is a voter whose entry has
+    the versions of a later release than it runs, 0 for none.
     """
 
     seed: int
@@ -81,7 +81,7 @@ class Plan:
     chunk_bytes: int = 1 << 20
     timers: dict[str, int] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
-    opening: str = ""
+    bootstrap_state: str = ""
     newer_voter: int = 0
 
     @property
@@ -113,11 +113,11 @@ def draw(seed: int) -> Plan:
         timers=_timers(random),
         weights=weights,
     )
-    if random.randrange(_OPENED):
+    if random.randrange(_BOOTSTRAPPED):
         return plan
-    name = random.choice(list(OPENINGS))
-    more: dict[str, Any] = {"timers": _TIMERS_OPENED, **OPENINGS[name]}
-    return replace(plan, opening=name, steps=_STEPS_OPENED, **more)
+    name = random.choice(list(BOOTSTRAP_STATES))
+    more: dict[str, Any] = {"timers": _TIMERS_BOOTSTRAPPED, **BOOTSTRAP_STATES[name]}
+    return replace(plan, bootstrap_state=name, steps=_STEPS_BOOTSTRAPPED, **more)
 
 
 def _timers(random: Random) -> dict[str, int]:

@@ -14,15 +14,15 @@ from kraftwire.sim.fewest import fewest
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.untimed.plan import KINDS, Plan, draw
-from kraftwire.sim.untimed.quiet_period import check_quiet_period
 from kraftwire.sim.untimed.scheduler import Scheduler
+from kraftwire.sim.untimed.stabilization import check_stabilization
 from kraftwire.sim.untimed.world import Action, World
 
-QUIET_PERIOD: Action = ("quiet",)
+STABILIZATION: Action = ("stabilize",)
 
 
 @dataclass(slots=True)
-class Outcome(sim_seeds.Outcome):
+class WalkOutcome(sim_seeds.ClusterOutcome):
     """The result of one cluster; `path` is what happened, up to the violation."""
 
     steps: int = 0
@@ -31,7 +31,7 @@ class Outcome(sim_seeds.Outcome):
 
 
 @dataclass(slots=True)
-class Totals(sim_seeds.StepTotals):
+class WalkTotals(sim_seeds.StepTotals):
     """Totals over clusters."""
 
     SHOWN: ClassVar[tuple[str, ...]] = ("steps", "elections", "commits")
@@ -39,8 +39,9 @@ class Totals(sim_seeds.StepTotals):
     elections: int = 0
 
 
-def explore(plan: Plan) -> Outcome:
-    """Let as many random events happen as the plan says, then have a quiet period."""
+def explore(plan: Plan) -> WalkOutcome:
+    """Let as many random events happen as the plan says, then let the cluster
+    stabilize."""
     world = World(plan)
     scheduler = Scheduler(plan, world)
 
@@ -51,7 +52,7 @@ def explore(plan: Plan) -> Outcome:
             if what is not None:
                 world.apply(*what)
         if plan.seed % 2:
-            _quiet_period(world)
+            _stabilize(world)
 
     return _outcome(world, apply)
 
@@ -61,7 +62,7 @@ def play(
     path: Sequence[Action],
     world: World | None = None,
     before: Callable[[Action], None] = lambda _: None,
-) -> Outcome:
+) -> WalkOutcome:
     """Replay a path; events that are not possible are skipped.
 
     The path of the outcome ends with the violation. `before` is called before each event.
@@ -72,31 +73,31 @@ def play(
         world.begin()
         for what in path:
             before(what)
-            if what == QUIET_PERIOD:
-                _quiet_period(world)
+            if what == STABILIZATION:
+                _stabilize(world)
             else:
                 world.apply(*what)
 
     return _outcome(world, apply)
 
 
-def _quiet_period(world: World) -> None:
-    """Let a cluster have a quiet period. Raises: Violation.
+def _stabilize(world: World) -> None:
+    """End all faults and check that the cluster stabilizes. Raises: Violation.
 
-    The path to a safety violation keeps every action of the period; for a liveness violation the
-    period is one action.
+    The path to a safety violation keeps every action of that time; for a liveness violation
+    it is one action.
     """
     begin = len(world.history)
     try:
-        check_quiet_period(world)
+        check_stabilization(world)
     except Violation as violation:
         if violation.invariant.startswith("L"):
-            world.history[begin:] = [QUIET_PERIOD]
+            world.history[begin:] = [STABILIZATION]
         raise
 
 
-def _outcome(world: World, apply: Callable[[], None]) -> Outcome:
-    outcome = Outcome(world.plan.seed, path=world.history)
+def _outcome(world: World, apply: Callable[[], None]) -> WalkOutcome:
+    outcome = WalkOutcome(world.plan.seed, path=world.history)
     outcome.run(apply)
     outcome.steps = sum(world.coverage.get(kind, 0) for kind in KINDS)
     outcome.elections = len(world.checkers.history.leaders)
@@ -113,7 +114,7 @@ _NOTES = {
     "cut": "will crash between two effects",
     "wipe": "gets an empty disk",
     "again": "gets a request once more",
-    "late": "has slept",
+    "oversleep": "has slept",
 }
 
 
@@ -146,7 +147,7 @@ def describe_path(plan: Plan, path: Sequence[Action]) -> list[str]:
     return describe_failure(title, outcome.violation, timeline, world.checkers, roles)
 
 
-def run_seed(seed: int) -> Outcome:
+def run_seed(seed: int) -> WalkOutcome:
     """Run the cluster of a seed."""
     outcome = explore(draw(seed))
     if outcome.violation is None:
@@ -154,7 +155,7 @@ def run_seed(seed: int) -> Outcome:
     return outcome
 
 
-def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[WalkOutcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
     return sim_seeds.in_order(run_seed, seeds, jobs)
 

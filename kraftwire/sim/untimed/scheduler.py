@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from random import Random
 
-from kraftwire.sim.untimed.openings import opening
+from kraftwire.sim.untimed.bootstrap_states import bootstrap_actions
 from kraftwire.sim.untimed.plan import Plan
 from kraftwire.sim.untimed.world import Action, World
 
@@ -25,16 +25,16 @@ class Scheduler:
         self._world = world
         self._nodes = list(plan.nodes)
         self._voters = plan.voters
-        self._opening = opening(plan, world)
+        self._bootstrap = bootstrap_actions(plan, world)
         self._random = Random(f"choices {plan.seed}")
         makers: dict[str, Callable[[], Action | None]] = {
             "deliver": self._deliver,
             "again": self._again,
             "fail": self._fail,
             "timer": self._timer,
-            "late": lambda: ("late", self._any()),
+            "oversleep": lambda: ("oversleep", self._any()),
             "work": self._work,
-            "spoil": self._spoil,
+            "fail_work": self._fail_work,
             "append": self._append,
             "crash": lambda: ("crash", self._any(), self._random.randrange(3)),
             "cut": self._cut,
@@ -57,9 +57,9 @@ class Scheduler:
     def next(self) -> Action | None:
         """Return an event that may apply now; None if none was found in a few tries.
 
-        Those of the opening come first.
+        Those that lead to the bootstrap state come first.
         """
-        first = next(self._opening, None)
+        first = next(self._bootstrap, None)
         if first is not None:
             return first
         for _ in range(_TRIES):
@@ -115,9 +115,10 @@ class Scheduler:
         node = self._random.choice(busy)
         return "work", node.id, self._random.choice(node.work).kind
 
-    def _spoil(self) -> Action | None:
+    def _fail_work(self) -> Action | None:
         what = self._work()
-        return ("spoil", *what[1:]) if what is not None and what[2] in ("write", "finish") else None
+        is_snapshot = what is not None and what[2] in ("write", "finish")
+        return ("fail_work", *what[1:]) if what is not None and is_snapshot else None
 
     def _append(self) -> Action | None:
         at = self._leader()

@@ -24,7 +24,7 @@ Action = tuple[Any, ...]
 # The error of a request whose connection is closed.
 NETWORK_ERROR = 8
 
-_LATE_MS = 20_000
+_OVERSLEEP_MS = 20_000
 _SPINS_MAX = 50
 _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 
@@ -145,12 +145,12 @@ class World:
         self.step(node, lambda: node.handle(events.TimerExpired()))
         return True
 
-    def _late(self, at: int) -> bool:
+    def _oversleep(self, at: int) -> bool:
         """A node slept for long, and everything is due."""
         node = self.nodes.get(at)
         if node is None or node.due is None:
             return False
-        node.now += _LATE_MS
+        node.now += _OVERSLEEP_MS
         self.step(node, lambda: node.handle(events.TimerExpired()))
         return True
 
@@ -166,7 +166,7 @@ class World:
         """Something that takes time has finished."""
         return self._finish(at, kind, is_well=True)
 
-    def _spoil(self, at: int, kind: str) -> bool:
+    def _fail_work(self, at: int, kind: str) -> bool:
         """Something that takes time has failed."""
         return kind in ("write", "finish") and self._finish(at, kind, is_well=False)
 
@@ -384,10 +384,10 @@ _ACTIONS: dict[str, Callable[..., bool]] = {
     "part": World._part,
     "heal": World._heal,
     "timer": World._timer,
-    "late": World._late,
+    "oversleep": World._oversleep,
     "clock": World._clock,
     "work": World._work,
-    "spoil": World._spoil,
+    "fail_work": World._fail_work,
     "append": World._append,
     "resign": World._resign,
     "stop": World._stop,

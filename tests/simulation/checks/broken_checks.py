@@ -400,7 +400,7 @@ BROKEN = (
     ),
     _broken(
         "S14: a part of a snapshot may be empty",
-        f"{_LOGS}.on_response_sent",
+        f"{_LOGS}.on_snapshot_served",
         "not part.unaligned_records",
         "part.unaligned_records is None",
     ),

@@ -17,11 +17,11 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.checks.checkers import Checkers
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.untimed import quiet_period
+from kraftwire.sim.untimed import stabilization
 from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.plan import Plan, draw
-from kraftwire.sim.untimed.quiet_period import QuietPeriod
-from kraftwire.sim.untimed.run import Outcome, describe_path, explore, play, run_seeds, shrink
+from kraftwire.sim.untimed.run import WalkOutcome, describe_path, explore, play, run_seeds, shrink
+from kraftwire.sim.untimed.stabilization import Stabilization
 from kraftwire.sim.untimed.world import World
 from tests.simulation.broken_rules import (
     Break,
@@ -40,7 +40,7 @@ _REACHED = (
     "again",
     "fail",
     "timer",
-    "late",
+    "oversleep",
     "work",
     "append",
     "crash",
@@ -55,7 +55,7 @@ _REACHED = (
     "remove",
     "wipe",
     "upgrade",
-    "quiet period passed",
+    "stabilized",
     "isolated leader",
     "absent follower",
     "cut link",
@@ -70,18 +70,18 @@ _REACHED = (
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[WalkOutcome]:
     """The results of the sample; `make proof` runs many more."""
     print(f"kraftwire sim explore --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS)))
 
 
-def test_a_sample_keeps_all_invariants(outcomes: list[Outcome]) -> None:
+def test_a_sample_keeps_all_invariants(outcomes: list[WalkOutcome]) -> None:
     """After every step, and when the trouble is over."""
     assert [f"{o.seed}: {o.violation}" for o in outcomes if o.violation] == []
 
 
-def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
+def test_a_sample_reaches_what_matters(outcomes: list[WalkOutcome]) -> None:
     """What no longer happens is no longer tested."""
     coverage = sum((outcome.coverage for outcome in outcomes), Counter[str]())
     assert [name for name in _REACHED if not coverage[name]] == []
@@ -194,7 +194,7 @@ def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found(
     plan = draw(1)
     world = World(plan)
     world.begin()
-    quiet = QuietPeriod(world)
+    quiet = Stabilization(world)
     first, later = SimpleNamespace(id=plan.voters), SimpleNamespace(id=plan.voters + 1)
     monkeypatch.setattr(quiet, "leader", lambda: later)
     monkeypatch.setattr(quiet, "voters", lambda _leader: [later])
@@ -204,8 +204,8 @@ def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found(
     monkeypatch.setattr(quiet, "run", lambda *_args, **_more: False)
     monkeypatch.setattr(quiet, "voters", lambda _leader: [later])
     monkeypatch.setattr(Checkers, "can_elect", lambda _checkers: True)
-    monkeypatch.setattr(quiet_period, "QuietPeriod", lambda _world: quiet)
-    quiet_period.check_quiet_period(world)
+    monkeypatch.setattr(stabilization, "Stabilization", lambda _world: quiet)
+    stabilization.check_stabilization(world)
     assert world.coverage["no bootstrap server is a voter"] == 1
 
 

@@ -1,7 +1,7 @@
 """How some untimed clusters begin: situations that random events alone reach too seldom.
 
-An opening is a sequence of events that leads to the brink of a situation; random events follow. It
-is part of the path of its cluster, and ends early if something else comes of it.
+A bootstrap state is the brink of a situation, which a sequence of events leads to; random events
+follow. The sequence is part of the path of its cluster, and ends early if it leads elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SILENCE_MS = 10_000
 
 
 class _Director:
-    """Chooses the next event of an opening: messages first, then work, then timers."""
+    """Chooses the next event of a sequence: messages first, then work, then timers."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -225,6 +225,6 @@ _BY_NAME: dict[str, Callable[[World], Iterator[Action]]] = {
 }
 
 
-def opening(plan: Plan, world: World) -> Iterator[Action]:
-    """Return the events with which the cluster of a plan begins."""
-    return _BY_NAME[plan.opening](world) if plan.opening else iter(())
+def bootstrap_actions(plan: Plan, world: World) -> Iterator[Action]:
+    """Return the events that lead to the bootstrap state of a plan."""
+    return _BY_NAME[plan.bootstrap_state](world) if plan.bootstrap_state else iter(())

@@ -1,8 +1,8 @@
 """What must hold once the faults have ended, and under one simple, lasting fault: L1 to L9.
 
-In a quiet period virtual time passes: messages take a few milliseconds, disks no time, all clocks
-are equal. The cluster settles; then, depending on the seed, a leader is isolated, a follower is
-absent, a link is cut, or a voter is added and removed.
+During stabilization virtual time passes: messages take a few milliseconds, disks no time, all
+clocks are equal. The cluster settles; then, depending on the seed, a leader is isolated, a follower
+is absent, a link is cut, or a voter is added and removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEPS_MAX = 100_000
 _ARRIVES = 0.4
 
 
-class QuietPeriod:
+class Stabilization:
     """Lets time pass in a world without faults. Units: milliseconds."""
 
     def __init__(self, world: World) -> None:
@@ -177,50 +177,50 @@ _CHANGE_MS = 2_500
 _CHANGES_MAX = 16
 
 
-def check_quiet_period(world: World) -> None:
+def check_stabilization(world: World) -> None:
     """End all faults, let time pass, and check L1 to L9. Raises: Violation."""
-    quiet = QuietPeriod(world)
-    if not quiet.run(_LIMIT_MS, until_settled=True):
+    cluster = Stabilization(world)
+    if not cluster.run(_LIMIT_MS, until_settled=True):
         if not world.checkers.can_elect():
             world.cover("nobody can be elected")
             return
-        if not quiet.can_be_found():
+        if not cluster.can_be_found():
             world.cover("no bootstrap server is a voter")
             return
-        if quiet.cuts_itself_off():
+        if cluster.cuts_itself_off():
             world.cover("a removed voter cuts itself off")
             return
-        raise Violation("L1" if quiet.leader() is None else "L2", quiet.state())
+        raise Violation("L1" if cluster.leader() is None else "L2", cluster.state())
     # All clocks were set to the latest one, so what was healthy may have timed out once.
-    quiet.run(_LIMIT_MS // 10)
-    leader = _settle(quiet)
-    _keeps_epoch(quiet, _IDLE_MS, "L1", "although nothing is wrong")
-    _entries_are_right(quiet, leader)
-    _append(quiet, leader)
-    trial = quiet.random.choice(_TRIALS)
-    if trial(quiet, leader):
+    cluster.run(_LIMIT_MS // 10)
+    leader = _settle(cluster)
+    _keeps_epoch(cluster, _IDLE_MS, "L1", "although nothing is wrong")
+    _entries_are_right(cluster, leader)
+    _append(cluster, leader)
+    trial = cluster.random.choice(_TRIALS)
+    if trial(cluster, leader):
         world.cover(trial.__name__.removeprefix("_").replace("_", " "))
         world.apply("heal")
-        _append(quiet, _settle(quiet))
-    world.cover("quiet period passed")
+        _append(cluster, _settle(cluster))
+    world.cover("stabilized")
 
 
-def _entries_are_right(quiet: QuietPeriod, leader: Node) -> None:
+def _entries_are_right(cluster: Stabilization, leader: Node) -> None:
     """Check that the voter set has the versions that its voters run (L4)."""
-    if quiet.model(leader).version and _outdated(quiet, leader):
+    if cluster.model(leader).version and _outdated(cluster, leader):
         # Voters report once in a fetch timeout, and one change is made at a time.
-        quiet.run(_LIMIT_MS)
-    found = _outdated(quiet, leader) if quiet.model(leader).version else []
+        cluster.run(_LIMIT_MS)
+    found = _outdated(cluster, leader) if cluster.model(leader).version else []
     if found:
-        raise Violation("L4", f"the entries of {found} have other versions: {quiet.state()}")
-    newer = quiet.world.plan.newer_voter
+        raise Violation("L4", f"the entries of {found} have other versions: {cluster.state()}")
+    newer = cluster.world.plan.newer_voter
     if any(voter.key.id == newer for voter in leader.core.voters):
-        quiet.world.cover("a voter reported its versions")
+        cluster.world.cover("a voter reported its versions")
 
 
-def _outdated(quiet: QuietPeriod, leader: Node) -> list[int]:
+def _outdated(cluster: Stabilization, leader: Node) -> list[int]:
     """Return the voters whose entries have other versions than they run."""
-    keys = {node.id: quiet.model(node).key for node in quiet.world.nodes.values()}
+    keys = {node.id: cluster.model(node).key for node in cluster.world.nodes.values()}
     entries = {voter.key.id: voter for voter in leader.core.voters}
     return [
         one
@@ -230,108 +230,108 @@ def _outdated(quiet: QuietPeriod, leader: Node) -> list[int]:
     ]
 
 
-def _settle(quiet: QuietPeriod) -> Node:
-    if not quiet.run(_LIMIT_MS, until_settled=True):
-        raise Violation("L1" if quiet.leader() is None else "L2", quiet.state())
-    leader = quiet.leader()
+def _settle(cluster: Stabilization) -> Node:
+    if not cluster.run(_LIMIT_MS, until_settled=True):
+        raise Violation("L1" if cluster.leader() is None else "L2", cluster.state())
+    leader = cluster.leader()
     assert leader is not None
     return leader
 
 
-def _keeps_epoch(quiet: QuietPeriod, length_ms: int, invariant: str, when: str) -> None:
-    epoch = quiet.epoch()
-    quiet.run(length_ms)
-    if quiet.epoch() != epoch:
-        raise Violation(invariant, f"epoch {epoch} ends {when}: {quiet.state()}")
+def _keeps_epoch(cluster: Stabilization, length_ms: int, invariant: str, when: str) -> None:
+    epoch = cluster.epoch()
+    cluster.run(length_ms)
+    if cluster.epoch() != epoch:
+        raise Violation(invariant, f"epoch {epoch} ends {when}: {cluster.state()}")
 
 
-def _append(quiet: QuietPeriod, leader: Node) -> None:
+def _append(cluster: Stabilization, leader: Node) -> None:
     """Check that a client's append is committed everywhere (L2, L3)."""
     before = leader.core.end_offset
-    if not quiet.world.apply("append", leader.id, 1):
-        raise Violation("L3", f"{leader.id} takes no append: {quiet.state()}")
-    quiet.run(_APPEND_MS)
-    if leader.core.high_watermark <= before or not quiet.is_settled():
-        raise Violation("L3", f"an append at {before} is not committed: {quiet.state()}")
+    if not cluster.world.apply("append", leader.id, 1):
+        raise Violation("L3", f"{leader.id} takes no append: {cluster.state()}")
+    cluster.run(_APPEND_MS)
+    if leader.core.high_watermark <= before or not cluster.is_settled():
+        raise Violation("L3", f"an append at {before} is not committed: {cluster.state()}")
 
 
-def _isolate(quiet: QuietPeriod, node: Node) -> None:
-    others = [one for one in quiet.world.plan.nodes if one != node.id]
+def _isolate(cluster: Stabilization, node: Node) -> None:
+    others = [one for one in cluster.world.plan.nodes if one != node.id]
     links = [(node.id, one) for one in others] + [(one, node.id) for one in others]
-    quiet.world.apply("part", tuple(links))
+    cluster.world.apply("part", tuple(links))
 
 
 # ---- trials: each returns whether it applied
 # -----------------------------------------------------
 
 
-def _isolated_leader(quiet: QuietPeriod, leader: Node) -> bool:
+def _isolated_leader(cluster: Stabilization, leader: Node) -> bool:
     """Check that an isolated leader resigns within 1.5 fetch timeouts, and another is elected (L7).
     """
-    voters = quiet.voters(leader)
+    voters = cluster.voters(leader)
     if len(voters) < 2:
         return False
-    _isolate(quiet, leader)
-    quiet.run(RaftTimers().fetch_timeout_ms * 3 // 2 + 1_000)
+    _isolate(cluster, leader)
+    cluster.run(RaftTimers().fetch_timeout_ms * 3 // 2 + 1_000)
     if leader.role == "leader":
-        raise Violation("L7", f"{leader.id} still leads although nobody hears it: {quiet.state()}")
-    quiet.run(_IDLE_MS)
+        raise Violation("L7", f"{leader.id} leads although nobody hears it: {cluster.state()}")
+    cluster.run(_IDLE_MS)
     others = [node for node in voters if node is not leader and node.role == "leader"]
-    if len(voters) > 2 and len(voters) - 1 > len(quiet.model(leader).voters) // 2 and not others:
-        raise Violation("L1", f"nobody leads without {leader.id}: {quiet.state()}")
+    if len(voters) > 2 and len(voters) - 1 > len(cluster.model(leader).voters) // 2 and not others:
+        raise Violation("L1", f"nobody leads without {leader.id}: {cluster.state()}")
     return True
 
 
-def _absent_follower(quiet: QuietPeriod, leader: Node) -> bool:
+def _absent_follower(cluster: Stabilization, leader: Node) -> bool:
     """Check that neither the absence of a follower nor its return ends an epoch (L8)."""
-    voters = quiet.voters(leader)
-    others = [node for node in quiet.world.nodes.values() if node is not leader]
-    if len(voters) < 3 or leader not in voters or len(voters) < len(quiet.model(leader).voters):
+    voters = cluster.voters(leader)
+    others = [node for node in cluster.world.nodes.values() if node is not leader]
+    if len(voters) < 3 or leader not in voters or len(voters) < len(cluster.model(leader).voters):
         return False
-    _isolate(quiet, quiet.random.choice(others))
-    _keeps_epoch(quiet, _IDLE_MS, "L8", "because a follower is absent")
-    quiet.world.apply("heal")
-    _keeps_epoch(quiet, _IDLE_MS, "L8", "because a follower returns")
+    _isolate(cluster, cluster.random.choice(others))
+    _keeps_epoch(cluster, _IDLE_MS, "L8", "because a follower is absent")
+    cluster.world.apply("heal")
+    _keeps_epoch(cluster, _IDLE_MS, "L8", "because a follower returns")
     return True
 
 
-def _cut_link(quiet: QuietPeriod, leader: Node) -> bool:
+def _cut_link(cluster: Stabilization, leader: Node) -> bool:
     """Check that a follower cut off from the leader only ends no epoch, however long it lasts (L8).
 
     The link may be cut in one direction or both.
     """
-    voters = quiet.voters(leader)
-    if len(voters) < 3 or leader not in voters or len(voters) < len(quiet.model(leader).voters):
+    voters = cluster.voters(leader)
+    if len(voters) < 3 or leader not in voters or len(voters) < len(cluster.model(leader).voters):
         return False
-    other = quiet.random.choice([node for node in voters if node is not leader]).id
+    other = cluster.random.choice([node for node in voters if node is not leader]).id
     links = [(leader.id, other), (other, leader.id)]
-    chosen = quiet.random.choice((links, links[:1], links[1:]))
-    quiet.world.apply("part", tuple(chosen))
-    _keeps_epoch(quiet, 3 * _IDLE_MS, "L8", f"because {chosen} are cut")
+    chosen = cluster.random.choice((links, links[:1], links[1:]))
+    cluster.world.apply("part", tuple(chosen))
+    _keeps_epoch(cluster, 3 * _IDLE_MS, "L8", f"because {chosen} are cut")
     return True
 
 
-def _added_voter(quiet: QuietPeriod, leader: Node) -> bool:
+def _added_voter(cluster: Stabilization, leader: Node) -> bool:
     """Check that a node that is not a voter can be added, and removed again (L4, L5)."""
-    members = quiet.model(leader).voters
-    if not quiet.model(leader).version:
+    members = cluster.model(leader).voters
+    if not cluster.model(leader).version:
         return False
     ids = [member[0] for member in members]
-    new = [node for node in quiet.world.nodes.values() if node.id not in ids]
+    new = [node for node in cluster.world.nodes.values() if node.id not in ids]
     if not new:
         return False
     newcomer = new[0]
 
     def is_in() -> bool:
-        key, leading = quiet.model(newcomer).key, quiet.leader()
-        return leading is not None and is_member(quiet.model(leading).voters, key)
+        key, leading = cluster.model(newcomer).key, cluster.leader()
+        return leading is not None and is_member(cluster.model(leading).voters, key)
 
-    apply, at = quiet.world.apply, newcomer.id
-    _change(quiet, is_in, lambda leading: apply("add", leading, at), f"{at} is not added")
-    if quiet.world.plan.auto_join:
+    apply, at = cluster.world.apply, newcomer.id
+    _change(cluster, is_in, lambda leading: apply("add", leading, at), f"{at} is not added")
+    if cluster.world.plan.auto_join:
         return True
     _change(
-        quiet,
+        cluster,
         lambda: not is_in(),
         lambda leading: apply("remove", leading, at, False),
         f"{at} is not removed",
@@ -340,16 +340,16 @@ def _added_voter(quiet: QuietPeriod, leader: Node) -> bool:
 
 
 def _change(
-    quiet: QuietPeriod, is_done: Callable[[], bool], ask: Callable[[int], bool], text: str
+    cluster: Stabilization, is_done: Callable[[], bool], ask: Callable[[int], bool], text: str
 ) -> None:
     for _ in range(_CHANGES_MAX):
-        leader = quiet.leader()
+        leader = cluster.leader()
         if leader is not None:
             ask(leader.id)
-        quiet.run(_CHANGE_MS)
-        if is_done() and quiet.is_settled():
+        cluster.run(_CHANGE_MS)
+        if is_done() and cluster.is_settled():
             return
-    raise Violation("L4", f"{text}: {quiet.state()}")
+    raise Violation("L4", f"{text}: {cluster.state()}")
 
 
 _TRIALS = (_isolated_leader, _absent_follower, _cut_link, _added_voter)
