@@ -107,6 +107,8 @@ class Watch:
         self._leader_killer = cluster.leader_killer
         self._probes = CoverageProbes(cluster.coverage, checkers.history)
         self._check = checkers.check
+        self._check_request = checkers.check_of(did.RequestSent)
+        self._check_response = checkers.check_of(did.ResponseSent)
         self._model = checkers.models[self._node]
         self._updates = UpdateChecks(self._node, cluster.timers.fetch_timeout_ms)
         self._has_changed_voters = False
@@ -165,7 +167,7 @@ class Watch:
 
     def _before_request(self, effect: do.SendRequest) -> None:
         message = effect.message
-        self._check(self._model, did.RequestSent(message))
+        self._check_request(self._model, did.RequestSent(message))
         if type(message) is not FetchRequest:
             self._updates.requests(effect)
             self._probes.asks(self._model, message)
@@ -180,7 +182,8 @@ class Watch:
     def replies(self, call: Call, message: Message) -> None:
         """Report an answer that is about to be sent, with its records."""
         voted, is_foreign = self._machine.vote_before, call.sender.is_foreign
-        self._check(self._model, did.ResponseSent(call.message, message, voted, is_foreign))
+        sent = did.ResponseSent(call.message, message, voted, is_foreign)
+        self._check_response(self._model, sent)
         if type(message) is FetchResponse and message.responses:
             self._probes.fetched(message.responses[0].partitions[0])
             return

@@ -60,6 +60,10 @@ class Checkers:
             else:
                 self.check(self.models[node], event)
 
+    def check_of(self, kind: type[did.ReplicaEvent]) -> Callable[[ReplicaModel, Any], None]:
+        """Return what checks events of a kind."""
+        return self._checks[kind]
+
     def check(self, model: ReplicaModel, event: did.ReplicaEvent) -> None:
         """Check anything but the start of a run. Raises: Violation."""
         self._checks[type(event)](model, event)

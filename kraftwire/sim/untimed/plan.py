@@ -92,7 +92,7 @@ class Plan:
 
 def draw(seed: int) -> Plan:
     """Draw the plan of a seed."""
-    random = Random(f"timeless {seed}")
+    random = Random(f"untimed plan {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5))
     is_dynamic = random.random() < 0.5
     weights = {}

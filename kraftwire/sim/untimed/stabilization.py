@@ -30,7 +30,7 @@ class Stabilization:
         """End all faults: nodes that are shutting down are stopped, then all stopped nodes start.
         """
         self.world = world
-        self.random = Random(f"calm {world.plan.seed}")
+        self.random = Random(f"stabilization {world.plan.seed}")
         world.apply("heal")
         for node in list(world.nodes.values()):
             node.left = None
