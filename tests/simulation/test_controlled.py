@@ -54,7 +54,7 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
     ("place", "name", "value", "invariant"),
     [
         (producer_ids, "BLOCK", 0, "M10"),
-        (isr, "_error", lambda *_: ErrorCode.NONE, "M6"),
+        (isr, "_update_error", lambda *_: ErrorCode.NONE, "M6"),
         (partition_changes._PartitionChange, "_elected", lambda _: (NO_LEADER, False), "M13"),
     ],
 )

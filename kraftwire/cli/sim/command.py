@@ -40,7 +40,7 @@ def sim() -> None:
     """Simulate whole clusters and check their safety and liveness.
 
     \b
-      kraftwire sim run --seeds 0-99         clusters under faults, in virtual time
+      kraftwire sim run --seeds 0-99         clusters under faults
       kraftwire sim shrink 17                the fewest faults that fail seed 17
       kraftwire sim replay plan.json         run a plan that shrink has written
       kraftwire sim explore --seeds 0-999    random walks, without a clock
