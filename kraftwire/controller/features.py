@@ -77,11 +77,9 @@ def feature_records(
 ) -> list[VersionedRecord]:
     """Return the records that finalize the levels; kraft.version is in the voters' control
     records."""
-    records: list[VersionedRecord] = []
-    for one in updates:
-        name, level = one.feature, one.max_version_level
-        if name == ELR_VERSION and level:
-            records += _min_isr_records(cluster)
+    levels = {one.feature: one.max_version_level for one in updates}
+    records = _min_isr_records(cluster) if levels.get(ELR_VERSION) else []
+    for name, level in levels.items():
         if name != KRAFT_VERSION and cluster.image.features.get(name, 0) != level:
             records.append((FeatureLevelRecord(name=name, feature_level=level), 0))
     return records
