@@ -57,7 +57,7 @@ class UnknownHostError(ApiError):
         super().__init__(ErrorCode.NETWORK_EXCEPTION, detail)
 
 
-class _Turns:
+class _Lock:
     """A lock, which costs no round of the event loop while nobody else holds it."""
 
     def __init__(self) -> None:
@@ -98,10 +98,10 @@ class ClientConnection:
         self._secured = secured
         self._tap = tap
         self._explains = explains
-        self._sending = _Turns()
+        self._sending = _Lock()
         # The task that holds it reads for all. Nodes answer in order, so the task that has waited
         # for longest reads its own response first.
-        self._receiving = _Turns()
+        self._receiving = _Lock()
         self._responses: dict[int, Message] = {}
         # Whether a request has been answered: a listener with a login never does, without one.
         self._is_served = False
@@ -180,9 +180,11 @@ class ClientConnection:
                     await self._send(data)
                 return await self._receive(correlation_id)
             raise _timed_out(self.address, "answer", timeout_s)
-        except BaseException:
+        except BaseException as error:
             if correlation_id is not None:
                 self.close()
+            if isinstance(error, trio.ClosedResourceError):
+                raise self._lost(_CLOSED) from None
             raise
 
     def close(self) -> None:
@@ -227,8 +229,6 @@ class ClientConnection:
             data = bytes(await self._stream.receive_some(_READ_BYTES))
         except trio.BrokenResourceError:
             raise await self._ended("the node reset the connection") from None
-        except trio.ClosedResourceError:
-            raise self._lost(_CLOSED) from None
         if not data:
             raise await self._ended("the node closed the connection")
         if self._tap is not None:
@@ -248,8 +248,6 @@ class ClientConnection:
             await self._stream.send_all(data)
         except trio.BrokenResourceError:
             raise await self._ended("the node closed the connection") from None
-        except trio.ClosedResourceError:
-            raise self._lost(_CLOSED) from None
         if self._tap is not None:
             self._tap.sent(data)
 

@@ -53,8 +53,7 @@ async def secure(
 class SecuredStream:
     """A stream with TLS, a login, or both; errors say what failed.
 
-    Order: made by `secure`. One task sends and one receives at a time; `renew`
-    needs both.
+    Order: made by `secure`. One task sends and one receives at a time; nobody does during `renew`.
     """
 
     def __init__(
@@ -86,12 +85,8 @@ class SecuredStream:
         return self._renew_at is not None and time.monotonic() >= self._renew_at
 
     async def renew(self) -> None:
-        """Log in again if the session ends soon; call it between two exchanges.
-
-        Raises: as `secure`.
-        """
-        if self.is_renewal_due:
-            await self._log_in()
+        """Log in again. Order: with no request in flight. Raises: as `secure`."""
+        await self._log_in()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Write everything. Raises: trio.BrokenResourceError, or SecurityError for an alert."""

@@ -256,6 +256,42 @@ def test_a_session_is_renewed_once_nothing_is_in_flight(tmp_path: Path) -> None:
         assert [each.NAME for each in found] == ["MetadataResponse"] * 2
 
 
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])
+@pytest.mark.filterwarnings("ignore:.*in clear")
+def test_a_connection_that_is_closed_during_a_renewal_is_an_error_of_the_network(
+    tmp_path: Path, protocol: str
+) -> None:
+    """As one that is closed at any other time; callers of connections know no others."""
+    login, begun, may_end = Login(lifetime_ms=1), threading.Event(), threading.Event()
+
+    def slowly(_: Message) -> Message:
+        begun.set()
+        may_end.wait(30)
+        return _no_login(_)
+
+    async def run(port: int) -> None:
+        connection = await ClientConnection.connect(
+            ("127.0.0.1", port), client_id="me", security=client_security(_plain(protocol))
+        )
+        node.answers[SASL_HANDSHAKE] = slowly
+        time.sleep(0.002)
+
+        async def request() -> None:
+            with pytest.raises(ApiError, match="the connection is closed") as caught:
+                await connection.request(MetadataRequest(topics=[]), timeout_s=30)
+            assert caught.value.code == ErrorCode.NETWORK_EXCEPTION
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(request)
+            await trio.to_thread.run_sync(begun.wait)
+            connection.close()
+        may_end.set()
+
+    tls = node_context(identity(), tmp_path) if protocol == "SASL_SSL" else None
+    with _node(login.answers(), tls) as node:
+        trio.run(run, node.port)
+
+
 def test_a_session_without_end_is_not_renewed(tmp_path: Path) -> None:
     """A node without session lifetime refuses to renew."""
     login = Login()
