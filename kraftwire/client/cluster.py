@@ -84,7 +84,7 @@ class ClusterConnections:
         given addresses has a host that is known, as Kafka's client; ApiError at once if a node is
         of the wrong kind, broker or controller.
         """
-        seeds = self._seeds()
+        seeds = list(self.known_ids())
         errors: list[ApiError | WireError] = []
         refused: SecurityError | None = None
         with trio.CancelScope() as others:
@@ -144,15 +144,13 @@ class ClusterConnections:
                     timeout_s=self.settings.connect_timeout_s,
                     security=self.settings.security,
                     aim=aim,
+                    open_stream=_open_stream,
                     explains=True,
                 )
             except ApiError as error:
-                if _has_address(error):
-                    _known_hosts.add(address[0])
                 if error.code == _REBOOTSTRAP:
                     self._rebootstrap()
                 raise
-            _known_hosts.add(address[0])
             self._connections[address] = connection
         return connection
 
@@ -174,9 +172,6 @@ class ClusterConnections:
             ids[node.host, node.port] = node.id
         return ids
 
-    def _seeds(self) -> list[Address]:
-        return list(self.known_ids())
-
     async def _discover(self, seed: Address) -> ClusterInfo:
         connection = await self._connected(seed)
         timeout_s = self.settings.request_timeout_s
@@ -193,6 +188,18 @@ class ClusterConnections:
             api = "DESCRIBE_CLUSTER" if self.settings.is_controllers else "METADATA"
             raise ApiError(error.code, f"The node does not support {api}") from error
         return _ensure_nodes(cluster_info(described), seed)
+
+
+async def _open_stream(host: str, port: int) -> trio.SocketStream:
+    """Connect, and remember a host that has an address. Raises: OSError, UnicodeError."""
+    try:
+        stream = await trio.open_tcp_stream(host, port)
+    except OSError as error:
+        if not isinstance(error, socket.gaierror):
+            _known_hosts.add(host)
+        raise
+    _known_hosts.add(host)
+    return stream
 
 
 def cluster_info(response: Message) -> ClusterInfo:
@@ -228,12 +235,6 @@ def refusal(code: int, message: str | None) -> ApiError:
 def _is_retriable(code: int) -> bool:
     is_known = not error_name(code).startswith("UNKNOWN(")
     return is_known and (ErrorCode(code).is_retriable or code == _REBOOTSTRAP)
-
-
-def _has_address(error: ApiError) -> bool:
-    """Return whether a failed connection got as far as an address of the host."""
-    cause = error.__cause__
-    return isinstance(cause, OSError) and not isinstance(cause, socket.gaierror)
 
 
 def _is_wrong_kind(error: ApiError | WireError) -> bool:
