@@ -1,4 +1,4 @@
-"""READMEs follow a Fetch through the code: they name what is called, in that order."""
+"""READMEs follow requests through the code: they name what is called, in that order."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ import trio
 
 from kraftwire import engine
 from kraftwire.cli.main import main
+from kraftwire.client import AsyncAdmin
+from kraftwire.controller.versions import SUPPORTED_FEATURES
+from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftwire.messages.broker_registration_request import (
+    BrokerRegistrationRequest,
+    Feature,
+)
+from kraftwire.messages.broker_registration_request import Listener as BrokerListener
+from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import CreateTopicsResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftwire.node.app import Node
@@ -125,6 +137,71 @@ def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
     unnamed = {module for module in found if module not in named}
     assert {module for module in unnamed if not module.startswith(folders)} == set()
     assert set(modules(text)) - set(found) == set()
+
+
+async def _register_broker(admin: AsyncAdmin, cluster_id: str) -> None:
+    """Register a broker that may lead partitions."""
+    features = [
+        Feature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+    ]
+    listeners = [BrokerListener(name="PLAINTEXT", host="127.0.0.1", port=9092)]
+    registered = await admin.request(
+        BrokerRegistrationRequest(
+            broker_id=101,
+            cluster_id=cluster_id,
+            incarnation_id=b"1" * 16,
+            listeners=listeners,
+            features=features,
+            log_dirs=[b"2" * 16],
+        )
+    )
+    assert isinstance(registered, BrokerRegistrationResponse)
+    epoch = registered.broker_epoch
+    beat = await admin.request(
+        BrokerHeartbeatRequest(broker_id=101, broker_epoch=epoch, current_metadata_offset=epoch)
+    )
+    assert isinstance(beat, BrokerHeartbeatResponse)
+    assert not beat.is_fenced
+
+
+async def _create_a_topic(config: Path, port: int, cluster_id: str) -> list[str]:
+    """What a client and a controller that leads alone call for one topic."""
+    node, stop = Node(load(str(config))), trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.run, stop)
+        await node.ready.wait()
+        async with AsyncAdmin(bootstrap_controllers=f"127.0.0.1:{port}") as admin:
+            await admin.describe_quorum()
+            while not node.context.controller.is_active or not node.context.image.controllers:
+                await node.driver.waiters.above(node.context.raft.high_watermark, 60_000)
+            await _register_broker(admin, cluster_id)
+            topic = CreatableTopic(name="a", num_partitions=1, replication_factor=1)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
+            with calls() as found:
+                created = await admin.request(request)
+        assert isinstance(created, CreateTopicsResponse)
+        assert created.topics[0].error_code == 0
+        stop.set()
+    return found
+
+
+def test_a_topic_is_created_as_the_readme_says(tmp_path: Path) -> None:
+    """From the client through the decision and the log to the answer."""
+    (port,) = free_ports(1)
+    config, cluster_id = tmp_path / "node.properties", "9CIbsF9FQuGtwD837BRpPA"
+    config.write_text(
+        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=CONTROLLER://127.0.0.1:{port}\nlog.dirs={tmp_path / 'data'}\n"
+        f"controller.quorum.voters=1@127.0.0.1:{port}\nmetadata.max.idle.interval.ms=0\n"
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
+        "super.users=User:ANONYMOUS\n"
+    )
+    with contextlib.suppress(SystemExit):
+        main(["storage", "format", "--config", str(config), "--cluster-id", cluster_id])
+    text = section("A CreateTopics through the active controller")
+    hops = text.partition("\n1. ")[2]
+    assert follows(modules(hops), trio.run(_create_a_topic, config, port, cluster_id)) == ""
 
 
 @pytest.fixture
