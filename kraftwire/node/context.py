@@ -60,9 +60,11 @@ class Request:
     is_forwarded: bool = False
 
 
-# Answers a request; and what stands before it, with the request and what would answer it.
 Answer = Callable[[Request], Awaitable[Message | None]]
+"""Answers a request; None closes its connection."""
+
 Middleware = Callable[[Request, Answer], Awaitable[Message | None]]
+"""Answers a request in place of the node, whose own `Answer` it may call."""
 
 
 class ActiveController(Protocol):

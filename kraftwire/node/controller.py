@@ -102,7 +102,7 @@ class Controller:
         self._mutations = MutationQuotas(config.mutation_burst_seconds)
         self._epoch: int | None = None
         self._is_forbidden = False
-        # By connection and order of arrival; see `admission.next_in_turn`.
+        # By connection and order of arrival; see `rate_gate.next_in_turn`.
         self._queue: dict[tuple[int, int], QueuedStep] = {}
         self._arrivals = 0
         # Heartbeats that wait to be decided, by identity.

@@ -65,7 +65,7 @@ async def decode_body(
 
 
 async def encode_in_turn(header: RequestHeader, response: Message) -> Buffers:
-    """Return the frame of a response."""
+    """Return the frame of a response; a long one is encoded in a thread, one at a time."""
     if not has_more_elements(response, ENCODE_INLINE_ELEMENTS):
         return encode(header, response)
     return await trio.to_thread.run_sync(partial(encode, header, response), limiter=_LARGE_BODIES)

@@ -135,8 +135,10 @@ class NodeContext:
 
     async def _answer(self, request: Request) -> Message | None:
         handler = handlers.route(request)
-        if handler is None or self._authorization is None or request.is_own:
-            return None if handler is None else await handler(request, self)
+        if handler is None:
+            return None
+        if self._authorization is None or request.is_own:
+            return await handler(request, self)
         return await self._authorization.answer(request, self, handler)
 
     def close(self) -> None:
