@@ -11,6 +11,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.jsonl import to_line
 from tests.support.captures import GOLDEN, golden
@@ -54,7 +55,7 @@ def test_every_damaged_frame_gives_a_line(seed: int) -> None:
         assert 0 <= line["remaining"] <= frame.size
         if line["remaining"] and line["header"] is not None:
             assert line["findings"]
-        for start, end in decoded.hidden_ranges:
+        for start, end in hidden_ranges(decoded):
             assert 0 <= start <= end <= len(frame.data)
         for each in line["findings"]:
             assert each["offset"] is None or 0 <= each["offset"] <= frame.size

@@ -13,6 +13,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder, uncaptured
+from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -143,7 +144,7 @@ def test_hidden_ranges_cover_the_secrets_in_the_bytes() -> None:
         found = 0
         for frame in decoded_frames(golden(name)):
             data = bytearray(frame.data)
-            for start, end in frame.hidden_ranges:
+            for start, end in hidden_ranges(frame):
                 assert 0 <= start < end <= len(data)
                 data[start:end] = b"\0" * (end - start)
                 found += 1
@@ -155,7 +156,7 @@ def test_hidden_ranges_cover_the_secrets_in_the_bytes() -> None:
 def test_nothing_is_hidden_if_secrets_are_asked_for() -> None:
     """The same capture with everything, for those who may see it."""
     for frame in decoded_frames(golden("sasl"), show_secrets=True):
-        assert frame.hidden_ranges == []
+        assert hidden_ranges(frame) == []
         assert frame.secret_paths == []
 
 
