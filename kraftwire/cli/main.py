@@ -12,8 +12,7 @@ import sys
 
 from kraftwire import __version__
 from kraftwire.cli.commands import COMMANDS, load
-from kraftwire.cli.output import put, say
-from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
+from kraftwire.cli.output import drop_output, is_output_stuck, put, replace_closed, say
 from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 
 _EXIT_FAILED = 1
