@@ -84,17 +84,21 @@ class AcceptedStream:
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Read at least one byte; nothing at the end, which need not be announced. Raises:
         trio.BrokenResourceError."""
-        await trio.lowlevel.checkpoint()
+        has_waited = False
         while True:
             try:
                 data = self._tls.read(max_bytes or _READ_BYTES)
             except ssl.SSLWantReadError:
                 await self.flush()
                 self.feed(await self.transport_stream.receive_some(_ENCRYPTED_READ_BYTES))
+                has_waited = True
                 continue
             except (ssl.SSLEOFError, ssl.SSLSyscallError):
-                return b""
+                data = b""
             except ssl.SSLError as error:
                 raise trio.BrokenResourceError from error
             await self.flush()
+            if not has_waited:
+                # Requests that have been read already must not keep other tasks waiting.
+                await trio.lowlevel.checkpoint()
             return data
