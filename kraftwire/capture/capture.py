@@ -21,8 +21,8 @@ from kraftwire.capture.connections.connection import (
 )
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.translations import Translations
-from kraftwire.capture.framing.frames import Ending, FrameBudget, FrameQueue, RawFrame, Request
-from kraftwire.capture.framing.health import ByteCounts, Health
+from kraftwire.capture.framing.frames import Ending, FrameQueue, RawFrame, Request
+from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.reader import FrameReader
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
@@ -63,8 +63,7 @@ _ACK = 16
 
 # The classes whose attributes the engine uses, in the order of `kraftwire/engine/frames.h`.
 _CLASSES = (
-    Flow, FrameReader, RequestReader, ResponseReader, Request, RawFrame, FrameQueue, FrameBudget,
-    KafkaConnection, ByteCounts,
+    Flow, FrameReader, RequestReader, ResponseReader, Request, RawFrame, KafkaConnection,
 )  # fmt: skip
 
 
@@ -131,6 +130,8 @@ class Capture:
         for capture, later in zip(self._captures, (*self._captures[1:], None), strict=True):
             self._source = source
             self._frame_queue.begin_file(source.path, source.offset)
+            if self._in_order is not None:
+                self._in_order.file, self._in_order.offset = source.path, source.offset
             with source:
                 source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
@@ -248,6 +249,8 @@ class Capture:
         packed = self._packed_before + source.packed
         packed_size = max(packed, source.file_size) if source.is_packed else None
         self._frame_queue.budget.packed = packed_size
+        if self._in_order is not None:
+            self._in_order.packed = -1 if packed_size is None else packed_size
         read = self.health.bytes.file + source.size
         self._memory.sorting = self._order.held_bytes
         if not self._memory.is_due(self.health.connections, read, packed):
@@ -393,7 +396,6 @@ class Capture:
         for connection in list(self._open):
             connection.close(at_capture_end=True)
         self._open.clear()
-        self.health.frames += self._frame_queue.count
 
 
 def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue) -> Any:
@@ -405,4 +407,4 @@ def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue) -> Any:
     if core is None:
         return None
     limits = FRAME_SIZE_MAX, COUNTED_FRAME_SIZE_MIN
-    return core.InOrder(_CLASSES, flows, queue, *limits)
+    return core.InOrder(_CLASSES, flows, queue, queue.frames, *limits)

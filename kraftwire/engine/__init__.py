@@ -23,7 +23,7 @@ PYTHON = "Python"
 
 
 # Must equal the number in `module.c`: a module built from older sources would be called wrongly.
-_INTERFACE = 14
+_INTERFACE = 15
 
 
 def _load() -> ModuleType | None:

@@ -165,18 +165,23 @@ class InOrder:
     """Takes packets that hold the next bytes of a known direction, and makes the frames in them.
 
     `classes` are those of `kraftwire.capture.capture`, `flows` the directions by their
-    keys; frames arrive in the list of `frame_queue`. Frames of `counted_size_min` bytes and
-    more are begun by Python.
+    keys; `frames` gets the frames, and `frame_queue` places one of several files. Frames of
+    `counted_size_min` bytes and more are begun by Python. `file`, `offset` and `packed` describe
+    the file that is read: its name, where it begins in a series, its size if it is compressed.
     """
 
     payload: int
     latest_ns: int
+    file: str
+    offset: int
+    packed: int
 
     def __new__(
         cls,
         classes: tuple[type, ...],
         flows: dict[bytes, Any],
         frame_queue: Any,
+        frames: list[Any],
         frame_size_max: int,
         counted_size_min: int,
         /,

@@ -57,19 +57,16 @@ static int call_method(PyObject *object, const char *name, PyObject *data, Py_ss
 }
 
 /* The longest frame that is made here: Python gives longer ones of a packed capture another class. */
-static long long size_max(const InOrder *in, PyObject *reader)
+static Py_ssize_t size_max(const InOrder *in)
 {
-    PyObject *budget = AT(AT(reader, READER_pairing), CONNECTION_budget);
-    long long packed = number(in, budget, BUDGET_packed);
-    return packed < 0 || packed > in->frame_size_max ? in->frame_size_max : packed;
+    bool is_packed = in->packed >= 0 && in->packed < in->frame_size_max;
+    return (Py_ssize_t)(is_packed ? in->packed : in->frame_size_max);
 }
 
 /* Where the packets of a frame stand in their file. */
 static int set_place(const InOrder *in, PyObject *frame, Stamp stamp)
 {
-    long long offset = number(in, in->queue, QUEUE_offset);
-    PyObject *file = AT(in->queue, QUEUE_file);
-    if (stamp.begin < offset || file == NULL) {
+    if (stamp.begin < in->offset || in->file == NULL) {
         PyObject *tuple = stamp_tuple(stamp);
         if (tuple == NULL)
             return -1;
@@ -77,16 +74,11 @@ static int set_place(const InOrder *in, PyObject *frame, Stamp stamp)
         Py_DECREF(tuple);
         return result;
     }
-    set(in, frame, FRAME_file, file);
-    set(in, frame, FRAME_end_file, file);
-    if (set_number(in, frame, FRAME_position, stamp.begin - offset) < 0)
+    set(in, frame, FRAME_file, in->file);
+    set(in, frame, FRAME_end_file, in->file);
+    if (set_number(in, frame, FRAME_position, stamp.begin - in->offset) < 0)
         return -1;
-    return set_number(in, frame, FRAME_end_position, stamp.end - offset);
-}
-
-static int add_number(const InOrder *in, PyObject *object, int attribute, long long value)
-{
-    return set_number(in, object, attribute, number(in, object, attribute) + value);
+    return set_number(in, frame, FRAME_end_position, stamp.end - in->offset);
 }
 
 /* Moves what was noted for the next frame into it. */
@@ -129,9 +121,7 @@ static PyObject *new_frame(const InOrder *in, PyObject *reader, PyObject *reques
     if (AT(frame, FRAME_missing) == NULL || take_notes(in, reader, frame) < 0
         || set_number(in, frame, FRAME_size, size) < 0
         || set_number(in, frame, FRAME_time_ns, stamp.time_ns) < 0
-        || set_place(in, frame, stamp) < 0
-        || add_number(in, AT(reader, READER__bytes), COUNTS_frames, LENGTH_SIZE + size) < 0
-        || add_number(in, in->queue, QUEUE_count, 1) < 0)
+        || set_place(in, frame, stamp) < 0)
         Py_CLEAR(frame);
     return frame;
 }
@@ -316,7 +306,7 @@ static int cut_requests(const InOrder *in, PyObject *reader, PyObject *data, Py_
     while (end - start >= REQUEST_HEADER) {
         Py_ssize_t size = (int32_t)get_big(p + start, 4), stop = start + LENGTH_SIZE + size;
         PyObject *request = NULL;
-        if (size >= 0 && size <= size_max(in, reader))
+        if (size >= 0 && size <= size_max(in))
             request = usual_request(in, reader, data, start, stop, end);
         if (request == NULL)
             return PyErr_Occurred() ? -1 : call_method(reader, "_cut", data, start, end, stamp);
@@ -345,7 +335,7 @@ static int cut_responses(const InOrder *in, PyObject *reader, PyObject *data, Py
     const uint8_t *p = (const uint8_t *)PyBytes_AS_STRING(data);
     while (end - start >= RESPONSE_HEADER) {
         Py_ssize_t size = (int32_t)get_big(p + start, 4), stop = start + LENGTH_SIZE + size;
-        if (size < RESPONSE_HEADER - LENGTH_SIZE || size > size_max(in, reader))
+        if (size < RESPONSE_HEADER - LENGTH_SIZE || size > size_max(in))
             return call_method(reader, "_cut", data, start, end, stamp);
         if (stop > end)
             return begin(in, reader, size, data, start + LENGTH_SIZE, end, Py_None, stamp);
@@ -417,9 +407,8 @@ static int finish_request(const InOrder *in, PyObject *reader, PyObject *data, S
 static bool is_whole(const InOrder *in, PyObject *reader)
 {
     return PyList_GET_SIZE(AT(reader, READER__missing)) == 0
-           && number(in, reader, READER__size) <= size_max(in, reader)
-           && number(in, reader, READER__reserved) == 0
-           && number(in, reader, READER__shed_at) == 0
+           && number(in, reader, READER__size) <= size_max(in)
+           && number(in, reader, READER__size) < in->counted_size_min
            && (is_a(in, reader, RESPONSES) || (is_a(in, AT(reader, READER__request), REQUEST)
                && number(in, AT(reader, READER__request), REQUEST_api_key) >= 0));
 }
@@ -453,10 +442,7 @@ static bool is_expected(const InOrder *in, PyObject *reader, PyObject *flow)
 {
     PyObject *connection = AT(reader, READER_pairing);
     return is_a(in, connection, CONNECTION)
-           && AT(connection, CONNECTION_frame_queue) == in->queue
-           && is_a(in, AT(connection, CONNECTION_budget), BUDGET)
            && AT(reader, READER_flow) == flow
-           && is_a(in, AT(reader, READER__bytes), COUNTS)
            && PyList_CheckExact(AT(reader, READER_notes))
            && PyList_CheckExact(AT(reader, READER__missing))
            && PyBytes_CheckExact(AT(reader, READER__prefix));

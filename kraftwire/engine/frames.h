@@ -7,16 +7,16 @@
 
 /* The classes, in the order in which the constructor takes them. */
 enum {
-    FLOW, READER, REQUESTS, RESPONSES, REQUEST, FRAME, QUEUE, BUDGET, CONNECTION, COUNTS, CLASSES,
+    FLOW, READER, REQUESTS, RESPONSES, REQUEST, FRAME, CONNECTION, CLASSES,
 };
 
 /* Their attributes that are read or written here. */
 #define ATTRIBUTES(X) \
     X(FLOW, fast_seq) X(FLOW, need) X(FLOW, parts) X(FLOW, stamp) X(FLOW, feed) \
     X(FLOW, ack) X(FLOW, first_ack) \
-    X(READER, pairing) X(READER, flow) X(READER, notes) X(READER, is_early) X(READER, _bytes) \
+    X(READER, pairing) X(READER, flow) X(READER, notes) X(READER, is_early) \
     X(READER, _missing) X(READER, _position) X(READER, _prefix) X(READER, _request) \
-    X(READER, _reserved) X(READER, _search) X(READER, _shed_at) X(READER, _size) \
+    X(READER, _search) X(READER, _size) \
     X(READER, lost_bytes) \
     X(REQUESTS, _client) X(REQUESTS, _client_size) X(REQUESTS, _last_id) \
     X(REQUESTS, _raw_client) X(REQUESTS, _table) \
@@ -27,10 +27,7 @@ enum {
     X(FRAME, data) X(FRAME, direction) X(FRAME, end_file) X(FRAME, end_position) X(FRAME, file) \
     X(FRAME, findings) X(FRAME, kind) X(FRAME, latency_ms) X(FRAME, missing) X(FRAME, position) \
     X(FRAME, request) X(FRAME, size) X(FRAME, time_ns) \
-    X(QUEUE, file) X(QUEUE, offset) X(QUEUE, count) X(QUEUE, frames) X(BUDGET, packed) \
-    X(CONNECTION, name) X(CONNECTION, frame_queue) X(CONNECTION, budget) \
-    X(CONNECTION, pending) X(CONNECTION, parked) X(CONNECTION, responses) \
-    X(COUNTS, frames)
+    X(CONNECTION, name) X(CONNECTION, pending) X(CONNECTION, parked) X(CONNECTION, responses)
 
 /* Values of the attributes of frames. */
 enum { TEXT_REQUEST, TEXT_RESPONSE, TEXT_RPC, TEXTS };
@@ -38,15 +35,16 @@ enum { TEXT_REQUEST, TEXT_RESPONSE, TEXT_RPC, TEXTS };
 #define NUMBER_OF(class, name) class##_##name,
 enum { ATTRIBUTES(NUMBER_OF) ATTRIBUTE_COUNT };
 
-/* `flows` are the directions by their keys, `queue` collects the frames, which arrive in its list
-   `frames`, and `feed` is the readers' method of that name. Memory for frames of `counted_size_min`
+/* `flows` are the directions by their keys. Frames arrive in the list `frames`; `queue` says where one
+   stands that began in an earlier file than `file`, whose bytes begin at `offset`. A frame longer than
+   the `packed` bytes of its compressed capture is left to Python; -1 without compression. `feed` is the readers' method of that name. Memory for frames of `counted_size_min`
    bytes is counted, by Python. */
 typedef struct {
     PyObject_HEAD
     PyObject *classes[CLASSES];
-    PyObject *flows, *queue, *frames, *feed, *nothing, *texts[TEXTS];
+    PyObject *flows, *queue, *frames, *file, *feed, *nothing, *texts[TEXTS];
     Py_ssize_t offsets[ATTRIBUTE_COUNT];
-    long long frame_size_max, counted_size_min, payload, latest_ns;
+    long long offset, packed, frame_size_max, counted_size_min, payload, latest_ns;
 } InOrder;
 
 /* When bytes came, and the positions around their packets' records. */

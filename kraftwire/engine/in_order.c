@@ -157,18 +157,17 @@ static int prepare(InOrder *in)
     return in->nothing == NULL || in->feed == NULL ? -1 : 0;
 }
 
-/* InOrder(classes, flows, frame_queue, frame_size_max, counted_size_min) */
+/* InOrder(classes, flows, frame_queue, frames, frame_size_max, counted_size_min) */
 static PyObject *in_order_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *classes, *flows, *queue;
+    PyObject *classes, *flows, *queue, *frames;
     long long size_max, counted;
     if (refuse_keywords(keywords, "the loop over packets in order") < 0
-        || !PyArg_ParseTuple(arguments, "O!O!OLL", &PyTuple_Type, &classes, &PyDict_Type, &flows,
-                             &queue, &size_max, &counted))
+        || !PyArg_ParseTuple(arguments, "O!O!OO!LL", &PyTuple_Type, &classes, &PyDict_Type, &flows,
+                             &queue, &PyList_Type, &frames, &size_max, &counted))
         return NULL;
-    if (PyTuple_GET_SIZE(classes) != CLASSES
-        || (PyObject *)Py_TYPE(queue) != PyTuple_GET_ITEM(classes, QUEUE)) {
-        PyErr_Format(PyExc_TypeError, "expected %d classes, and a frame queue", CLASSES);
+    if (PyTuple_GET_SIZE(classes) != CLASSES) {
+        PyErr_Format(PyExc_TypeError, "expected %d classes", CLASSES);
         return NULL;
     }
     InOrder *in = (InOrder *)type->tp_alloc(type, 0);
@@ -180,11 +179,9 @@ static PyObject *in_order_new(PyTypeObject *type, PyObject *arguments, PyObject 
     in->queue = Py_NewRef(queue);
     in->frame_size_max = size_max;
     in->counted_size_min = counted;
-    if (prepare(in) == 0)
-        in->frames = Py_XNewRef(AT(queue, QUEUE_frames));
-    if (in->frames == NULL || !PyList_CheckExact(in->frames)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "a frame queue has a list of frames");
+    in->frames = Py_NewRef(frames);
+    in->packed = -1;
+    if (prepare(in) < 0) {
         Py_DECREF(in);
         return NULL;
     }
@@ -197,7 +194,7 @@ static int in_order_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     for (int at = 0; at < CLASSES; at++)
         Py_VISIT(in->classes[at]);
-    PyObject *held[] = {in->flows, in->queue, in->frames, in->feed};
+    PyObject *held[] = {in->flows, in->queue, in->frames, in->file, in->feed};
     for (size_t at = 0; at < sizeof held / sizeof held[0]; at++)
         Py_VISIT(held[at]);
     return 0;
@@ -213,6 +210,7 @@ static int in_order_clear(PyObject *self)
     Py_CLEAR(in->flows);
     Py_CLEAR(in->queue);
     Py_CLEAR(in->frames);
+    Py_CLEAR(in->file);
     Py_CLEAR(in->feed);
     Py_CLEAR(in->nothing);
     return 0;
@@ -236,6 +234,9 @@ static PyMethodDef in_order_methods[] = {
 
 static PyMemberDef in_order_members[] = {
     {"payload", T_LONGLONG, offsetof(InOrder, payload), READONLY, "Bytes that were taken in all."},
+    {"file", T_OBJECT, offsetof(InOrder, file), 0, "The file that packets come from."},
+    {"offset", T_LONGLONG, offsetof(InOrder, offset), 0, "Where it begins, in all of a series."},
+    {"packed", T_LONGLONG, offsetof(InOrder, packed), 0, "Its size, if it is compressed; else -1."},
     {"latest_ns", T_LONGLONG, offsetof(InOrder, latest_ns), 0, "The latest time of a packet so far."},
     {NULL, 0, 0, 0, NULL},
 };

@@ -7,7 +7,7 @@
 
 /* Raised with every change of what Python passes in or gets back, so that a module that was built
    from older sources is not used; kraftwire/engine/__init__.py has the same number. */
-#define INTERFACE 14
+#define INTERFACE 15
 
 static int add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {

@@ -65,6 +65,9 @@ _UNDECODED = frozenset(
     }
 )
 
+# The length before each frame.
+_PREFIX_SIZE = 4
+
 # A frame in a compressed capture may have PACKED_FRAME_FREE bytes and PACKED_FRAME_RATIO more for
 # each byte of the compressed file, or of what a pipe has delivered so far. Of a longer frame only
 # the first packet is kept.
@@ -278,14 +281,13 @@ class FrameBudget:
 class FrameQueue:
     """Collects frames until the capture's iterator returns them.
 
-    `count` is how many there have been; `offset` is where the present file begins, counted
-    over all files of a series. `keys` are the secrets of encrypted connections, if any are known.
+    `offset` is where the present file begins, counted over all files of a series. `keys` are the
+    secrets of encrypted connections, if any are known.
     """
 
     __slots__ = (
         "_files",
         "budget",
-        "count",
         "file",
         "frames",
         "health",
@@ -298,7 +300,6 @@ class FrameQueue:
         self.file = ""
         self.offset = 0
         self.health = health
-        self.count = 0
         self.frames: list[RawFrame] = []
         self.budget = FrameBudget()
         self.keys: KeyLog | None = None
@@ -312,9 +313,15 @@ class FrameQueue:
         self._files.append((offset, file))
 
     def take(self) -> list[RawFrame]:
-        """Return the frames so far and forget them; `frames` stays the same list."""
+        """Count the frames so far, and forget and return them; `frames` stays the same list."""
         taken = self.frames[:]
         self.frames.clear()
+        health = self.health
+        health.frames += len(taken)
+        health.bytes.frames += sum([_PREFIX_SIZE + each.size for each in taken])
+        for each in taken:
+            if each.missing:
+                health.bytes.frames -= sum(size for _, size in each.missing)
         return taken
 
     def place(self, frame: RawFrame, stamp: Stamp) -> None:

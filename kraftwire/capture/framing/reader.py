@@ -391,8 +391,4 @@ class FrameReader:
             self.lost_bytes = 0
         else:
             frame.findings = ()
-        self._bytes.frames += 4 + size
-        if missing:
-            self._bytes.frames -= sum(each[1] for each in missing)
-        frame_queue.count += 1
         return frame

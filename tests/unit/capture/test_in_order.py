@@ -9,6 +9,8 @@ import pytest
 
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import FrameQueue
+from kraftwire.capture.framing.health import Health
 from tests.engine.captures import FORMS, damaged, same_frames
 from tests.fuzz.outcome import seed
 from tests.support.captures import GOLDEN, golden
@@ -62,9 +64,10 @@ def test_packets_in_order_are_taken_by_the_engine(form: str) -> None:
     assert taken > capture.health.bytes.payload * 9 // 10
 
 
-def test_the_engine_refuses_what_is_no_frame_queue() -> None:
+def test_the_engine_refuses_classes_without_its_attributes() -> None:
     """It works on the attributes of these classes, at the places where they are."""
-    with pytest.raises(TypeError, match="expected 10 classes, and a frame queue"):
-        engine.core.InOrder((), {}, object(), 1, 1)
-    with pytest.raises(TypeError, match="expected 10 classes, and a frame queue"):
-        engine.core.InOrder((int,) * 10, {}, object(), 1, 1)
+    queue = FrameQueue(Health())
+    with pytest.raises(TypeError, match="expected 7 classes"):
+        engine.core.InOrder((), {}, queue, [], 1, 1)
+    with pytest.raises((TypeError, AttributeError), match=r"fast_seq"):
+        engine.core.InOrder((int,) * 7, {}, queue, [], 1, 1)
