@@ -60,13 +60,16 @@ _EXTENSIONS = frozenset({_HOP_BY_HOP, _ROUTING, _DESTINATION, _MOBILITY, 139, 14
 # Extensions are read this far: a packet may consist of nothing else.
 _EXTENSIONS_BYTES_MAX = 4096
 
+# A tunnel that has a header like TCP's, and this in the place of its port. The sequence number of a
+# frame that is whole is its length, shifted. Source: draft-davie-stt.
+_STT_PORT, _STT = 7471, "STT (TCP 7471)"
+
 # A packet has at most 65,535 bytes; pieces that repeat each other have to end somewhere.
 _PIECES_BYTES_MAX = 4 * 65_535
 
 _TCP_HEADER = struct.Struct(">HHIIBB").unpack_from
 _TCP_SIZE = 20
 _U16 = struct.Struct(">H").unpack_from
-_U32 = struct.Struct(">I").unpack_from
 
 
 # Bytes, where a header begins in them, the end of those that were captured, and of all on the wire.
@@ -154,10 +157,7 @@ class IpReader:
     ) -> Segment | None:
         """Return the segment in what an IP packet carries: TCP, or another packet."""
         if protocol == _TCP:
-            if _is_stt(place):
-                self._health.count_wrapped((*names, _STT), is_opened=False)
-                return None
-            segment = self._tcp(stamp, addresses, place)
+            segment = self._tcp(stamp, addresses, place, names)
             if segment is not None and names:
                 self._health.count_wrapped(names, is_opened=True)
             return segment
@@ -188,7 +188,9 @@ class IpReader:
             del self._fragments[key]
         return whole
 
-    def _tcp(self, stamp: Stamp, addresses: bytes, place: _Header) -> Segment | None:
+    def _tcp(
+        self, stamp: Stamp, addresses: bytes, place: _Header, names: _Names
+    ) -> Segment | None:
         data, at, limit, end = place
         if at + _TCP_SIZE > min(limit, end):
             if at + _TCP_SIZE <= end:
@@ -196,10 +198,13 @@ class IpReader:
             else:
                 self._health.count_skipped()
             return None
-        _, _, seq, ack, offset, flags = _TCP_HEADER(data, at)
+        _, port, seq, ack, offset, flags = _TCP_HEADER(data, at)
         start = at + (offset >> 4) * 4
         if offset < 0x50 or start > end:
             self._health.count_skipped()
+            return None
+        if port == _STT_PORT and seq == (end - start) << 16 > 0:
+            self._health.count_wrapped((*names, _STT), is_opened=False)
             return None
         missing = max(0, end - max(limit, start))
         if missing:
@@ -209,22 +214,6 @@ class IpReader:
         end -= missing
         begin = min(start, end)
         return Segment(stamp, addresses + ports, seq, ack, flags, data, begin, end, missing)
-
-
-# A tunnel whose header looks like TCP's, and the port that it has in TCP's place.
-_STT, _STT_PORT = "STT (TCP 7471)", struct.pack(">H", 7471)
-
-
-def _is_stt(place: _Header) -> bool:
-    """Whether a segment is a whole frame of STT: the sequence number has its length, and no offset.
-
-    Source: draft-davie-stt.
-    """
-    data, at, limit, end = place
-    if not data.startswith(_STT_PORT, at + 2) or at + _TCP_SIZE > min(limit, end):
-        return False
-    size = end - at - 4 * (data[at + 12] >> 4)
-    return size > 0 and _U32(data, at + 4)[0] == size << 16
 
 
 class _Fragments:

@@ -80,7 +80,8 @@ def find_ip_in_ip(protocol: int, data: bytes, start: int, end: int) -> IpLocatio
 def _find(place: _NextHeader, data: bytes, end: int) -> IpLocation:
     names: tuple[str, ...] = ()
     for _ in range(WRAPPINGS_MAX):
-        key, at = place[:2], place.at
+        space, number, at, _ = place
+        key = space, number
         if key in _PLAIN_IP:
             is_ip = at < end and data[at] >> 4 in (4, 6)
             return IpLocation(at if is_ip else -1, names)
