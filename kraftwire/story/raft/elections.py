@@ -63,11 +63,8 @@ class Elections:
             found = answers.get(partition.partition_index)
             if answer is None:
                 continue
-            answer.time = frame.time
-            answer.error = body.error_code or (found.error_code if found else 0)
+            answer.complete(frame.time, body.error_code, [found] if found else [])
             answer.is_granted = bool(found and found.vote_granted)
-            if found:
-                answer.epoch, answer.leader = found.leader_epoch, found.leader_id
 
     def _round(self, time: float, voter: NodeId, partition: VoteRequestPartition) -> Round:
         """Return the round that a request belongs to: a new one for a second request."""

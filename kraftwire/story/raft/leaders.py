@@ -182,7 +182,7 @@ class Leaders:
             known = self.by_epoch.get(partition.leader_epoch)
             answer = known.announced.get(voter) if known else None
             if answer is not None and answer.time is None:
-                _note_answer(answer, frame.time, body.error_code, answered)
+                answer.complete(frame.time, body.error_code, answered)
 
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Leaders:
             )
             answer = answers.get(receiver)
             if answer is not None:
-                _note_answer(answer, frame.time, body.error_code, answered)
+                answer.complete(frame.time, body.error_code, answered)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -437,11 +437,3 @@ def _silence_of(
 def _add_source(known: LeaderOfEpoch, source: str) -> None:
     if source not in known.sources:
         known.sources.append(source)
-
-
-def _note_answer(answer: Answer, time: float, error: int, partitions: Sequence[Any]) -> None:
-    answer.time = time
-    answer.error = error
-    for partition in partitions:
-        answer.error = error or partition.error_code
-        answer.epoch, answer.leader = partition.leader_epoch, partition.leader_id

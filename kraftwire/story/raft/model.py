@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,13 @@ class Answer:
     leader: int = -1
     pair: HostPair | None = None
     is_missing: bool = True
+
+    def complete(self, time: float, error: int, partitions: Iterable[Any]) -> None:
+        """Add the answer: its error, and the epoch and leader that its partitions name."""
+        self.time, self.error = time, error
+        for partition in partitions:
+            self.error = error or partition.error_code
+            self.epoch, self.leader = partition.leader_epoch, partition.leader_id
 
 
 @dataclass(slots=True)
