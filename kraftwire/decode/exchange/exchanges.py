@@ -20,16 +20,21 @@ FETCH_APIS = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 _MADE = fields("magic", "max_timestamp")
 
 
-def wait_ms(
-    request: Any, response: Any, *, request_ms: float, latency_ms: float
-) -> tuple[float, bool]:
-    """How long an answered Fetch was parked, and whether the rest is known to be service.
+def split_latency(
+    api_key: int | None, request: Any, response: Any, *, request_ms: float, latency_ms: float
+) -> tuple[float | None, float | None]:
+    """Split a latency into the wait of a Fetch for records, and the server's work on a request.
 
-    Units: milliseconds; `request_ms` since the epoch. `request` and `response` are the bodies.
+    `request` and `response` are the bodies, None where one is not known. Returns None for what is
+    not known. Units: milliseconds; `request_ms` since the epoch.
     """
+    if api_key not in FETCH_APIS:
+        return 0.0, latency_ms
+    if request is None or response is None:
+        return None, None
     limit = min(latency_ms, float(request.max_wait_ms))
     if response.error_code or limit <= 0:
-        return 0.0, True
+        return 0.0, latency_ms
     made: int | None = None
     has_error = False
     for topic in response.responses:
@@ -41,8 +46,9 @@ def wait_ms(
                 time = _made(records)
                 made = time if made is None or time < made else made
     if made is not None:
-        return min(max(made - request_ms, 0.0), limit), True
-    return (0.0, True) if has_error else (limit, False)
+        wait = min(max(made - request_ms, 0.0), limit)
+        return wait, latency_ms - wait
+    return (0.0, latency_ms) if has_error else (limit, None)
 
 
 def is_held_for_members(api_key: int | None, request: Any) -> bool:
@@ -153,15 +159,13 @@ class Exchange:
         latency = self.latency_ms
         if latency is None or self.request is None:
             return None, None
-        latency = max(latency, 0.0)
-        if self.api_key not in FETCH_APIS:
-            return 0.0, latency
-        request, response = self.request_body, self.response_body
-        if request is None or response is None:
-            return None, None
-        request_ms = self.request.time_ns / _NS_PER_MS
-        wait, is_known = wait_ms(request, response, request_ms=request_ms, latency_ms=latency)
-        return wait, latency - wait if is_known else None
+        return split_latency(
+            self.api_key,
+            self.request_body,
+            self.response_body,
+            request_ms=self.request.time_ns / _NS_PER_MS,
+            latency_ms=max(latency, 0.0),
+        )
 
     @property
     def error_codes(self) -> list[int]:

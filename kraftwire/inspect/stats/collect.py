@@ -21,7 +21,7 @@ from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.scan import error_codes
-from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
+from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, split_latency
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
@@ -670,11 +670,14 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         """Return the wait in a latency, and whether the rest is known to be service."""
         if request is None or request.fetch is None or body is None:
             return queued, True
-        request_ms = request.time_ns / _NS_PER_MS + queued
-        wait, is_known = wait_ms(
-            request.fetch, body, request_ms=request_ms, latency_ms=latency - queued
+        wait, service = split_latency(
+            body.API_KEY,
+            request.fetch,
+            body,
+            request_ms=request.time_ns / _NS_PER_MS + queued,
+            latency_ms=latency - queued,
         )
-        return queued + wait, is_known
+        return queued + (wait or 0.0), service is not None
 
 
 def _may_have_waited(request: _KeptRequest | None, body: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kraftwire.capture.framing.frames import RESPONSE_LOST, RawFrame
 from kraftwire.decode.body.frame import lazy
 from kraftwire.decode.body.scan import topics
-from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.exchanges import split_latency
 from kraftwire.decode.exchange.sinks import no_response_text
 from kraftwire.spark.captures.bodies import FindingCells, FrameBody
 from kraftwire.spark.tables.columns import uuid_text
@@ -62,15 +62,14 @@ class Exchange:
         request, response, latency = self.request, self.response, self.latency_ns
         if latency is None or request is None or response is None:
             return None
-        if self.frame.api_key not in FETCH_APIS:
-            return 0
-        if request.body is None or response.body is None:
-            return None
-        request_ms, latency_ms = self.frame.time_ns / _NS_PER_MS, latency / _NS_PER_MS
-        wait, is_known = wait_ms(
-            request.body, response.body, request_ms=request_ms, latency_ms=latency_ms
+        wait, _ = split_latency(
+            self.frame.api_key,
+            request.body,
+            response.body,
+            request_ms=self.frame.time_ns / _NS_PER_MS,
+            latency_ms=latency / _NS_PER_MS,
         )
-        return min(round(wait * _NS_PER_MS), latency) if is_known or wait else None
+        return None if wait is None else round(wait * _NS_PER_MS)
 
     @property
     def service_ns(self) -> int | None:

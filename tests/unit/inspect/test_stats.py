@@ -16,7 +16,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchange.exchanges import wait_ms
+from kraftwire.decode.exchange.exchanges import split_latency
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.stats.collect import (
     ERROR,
@@ -156,8 +156,8 @@ def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
         ]
     )
     requested = FetchRequest(max_wait_ms=500)
-    assert wait_ms(requested, returned, request_ms=1_000_000, latency_ms=40)[0] == 40
-    assert wait_ms(requested, returned, request_ms=1_000_000, latency_ms=900)[0] == 500
+    assert split_latency(1, requested, returned, request_ms=1_000_000, latency_ms=40)[0] == 40
+    assert split_latency(1, requested, returned, request_ms=1_000_000, latency_ms=900)[0] == 500
 
 
 def test_counts_sizes_and_missing_answers_add_up() -> None:
