@@ -80,9 +80,8 @@ class ReplicaObserver:
     """
 
     def __init__(self) -> None:
-        # (Connection, replica) -> time of the last Fetch, end of the records received, last caught
-        # up.
-        self._seen: dict[tuple[str, int], tuple[int, int | None, int | None]] = {}
+        # Replica -> time of the last Fetch, end of the records received, last caught up.
+        self._seen: dict[int, tuple[int, int | None, int | None]] = {}
 
     def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[ReplicaObservation]:
         """Return the rows of an exchange, in order."""
@@ -106,8 +105,7 @@ class ReplicaObserver:
         fetch_offset, partition = requested[0].fetch_offset, found[0]
         last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
         end = None if last is None else last + 1
-        key = frame.connection, replica
-        caught_up = self._caught_up(key, frame.time_ns, fetch_offset, end, partition)
+        caught_up = self._caught_up(replica, frame.time_ns, fetch_offset, end, partition)
         leader = partition.current_leader
         if end is None and not partition.error_code:
             end = fetch_offset
@@ -118,22 +116,22 @@ class ReplicaObserver:
         )  # fmt: skip
 
     def _caught_up(
-        self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, partition: Any
+        self, replica: int, time_ns: int, fetch_offset: int, end: int | None, partition: Any
     ) -> int | None:
         """Add a Fetch of a replica; return when it was last caught up.
 
-        `key` is connection and replica; `end` is the offset after the records that it received,
-        None if it received none, and `partition` that of the response. Units: nanoseconds.
+        `end` is the offset after the records that it received, None if it received none, and
+        `partition` that of the response. Units: nanoseconds.
         """
         is_refused = (
             partition.error_code or partition.diverging_epoch or partition.snapshot_id
         )
-        before, before_end, caught_up = self._seen.get(key, (-1, None, None))
+        before, before_end, caught_up = self._seen.get(replica, (-1, None, None))
         if not is_refused and end is None:
             caught_up = time_ns
         elif before_end is not None and fetch_offset >= before_end:
             caught_up = before
-        self._seen[key] = time_ns, end, caught_up
+        self._seen[replica] = time_ns, end, caught_up
         return caught_up
 
 
@@ -160,38 +158,34 @@ def _nanoseconds(time_ms: int) -> int | None:
 
 
 class QuorumExchanges:
-    """Determines which exchanges belong to a quorum, and to which cluster.
+    """Determines which exchanges of a connection belong to a quorum, and to which cluster.
 
-    ApiVersions comes before it is clear what a connection is for, so the first exchanges of a
-    connection are kept until it speaks Raft.
+    ApiVersions comes before it is clear what a connection is for, so the first exchanges are kept
+    until it speaks Raft.
     """
 
     def __init__(self) -> None:
-        self._clusters: dict[str, str] = {}
-        self._speaks: set[str] = set()
-        self._early: dict[str, list[Exchange]] = {}
+        self._cluster: str | None = None
+        # None once it speaks Raft.
+        self._early: list[Exchange] | None = []
 
     def cluster(self, exchange: Exchange) -> str | None:
-        """Return the cluster of an exchange: the last one named by requests of its connection."""
+        """Return the cluster of an exchange: the last one that requests have named."""
         request = exchange.request
-        connection = exchange.frame.connection
         named = getattr(request.body, "cluster_id", None) if request is not None else None
-        if named:
-            self._clusters[connection] = named
-        return named or self._clusters.get(connection)
+        self._cluster = named or self._cluster
+        return self._cluster
 
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
         """Return the exchanges that are now known to belong to quorums."""
-        frame = exchange.frame
-        if frame.api_key == ApiKey.API_VERSIONS and frame.connection not in self._speaks:
-            self._early.setdefault(frame.connection, []).append(exchange)
-        elif _is_raft(exchange):
-            if frame.connection not in self._speaks:
-                self._speaks.add(frame.connection)
-                yield from self._early.pop(frame.connection, ())
-            yield exchange
-        elif frame.api_key == ApiKey.API_VERSIONS:
-            yield exchange
+        if _is_raft(exchange):
+            early, self._early = self._early or (), None
+            yield from (*early, exchange)
+        elif exchange.frame.api_key == ApiKey.API_VERSIONS:
+            if self._early is None:
+                yield exchange
+            else:
+                self._early.append(exchange)
 
 
 def _is_raft(exchange: Exchange) -> bool:
