@@ -157,15 +157,8 @@ class _Decoder:
             header["producer_id"],
             batches.positions + position,
         )
-        if self._wants_records:
-            counted: set[int] = set()
-            for columns in read_cut(batches):
-                yield tables | self._record_tables(columns, facts, batches.sizes, counted)
-                tables = {}
-                # One table is released before the next one is made.
-                del columns
-        if tables:
-            yield tables
+        records = read_cut(batches) if self._wants_records else iter(())
+        yield from self._with_records(tables, records, facts, batches.sizes)
 
     def _scanned_batch(self, found: FoundBatch) -> Iterator[Tables]:
         """Yield the tables of one batch that the scanner found."""
@@ -186,24 +179,25 @@ class _Decoder:
                 self._place, batch, found.position, is_valid=found.is_valid
             )
         if self._wants_records and found.is_valid:
-            facts = BatchFacts(
-                *(
-                    np.array([each], np.int64)
-                    for each in (
-                        batch.attributes,
-                        batch.partition_leader_epoch,
-                        batch.producer_id,
-                        found.position,
-                    )
-                )
-            )
-            counted: set[int] = set()
-            for columns in read_batch(batch, check_crc=False):
-                yield tables | self._record_tables(
-                    columns, facts, np.array([found.header.size]), counted
-                )
-                tables = {}
-                del columns
+            cells = (
+                batch.attributes, batch.partition_leader_epoch, batch.producer_id, found.position
+            )  # fmt: skip
+            facts = BatchFacts(*(np.array([each], np.int64) for each in cells))
+            records = read_batch(batch, check_crc=False)
+            yield from self._with_records(tables, records, facts, np.array([found.header.size]))
+        elif tables:
+            yield tables
+
+    def _with_records(
+        self, tables: Tables, records: Iterator[Columns], facts: BatchFacts, sizes: Any
+    ) -> Iterator[Tables]:
+        """Yield tables with those of the records of the same batches."""
+        counted: set[int] = set()
+        for columns in records:
+            yield tables | self._record_tables(columns, facts, sizes, counted)
+            tables = {}
+            # One table is released before the next one is made.
+            del columns
         if tables:
             yield tables
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,11 @@ _HIDDEN = REDACTED.encode()
 _FIRST_BYTE_MAX = max(head[0] for head in SECRET_HEADS)
 
 
-class MetadataRows:
+class MetadataRows(NamedTuple):
     """Rows of `metadata_records`, and records that fit no schema: (index of the batch, error)."""
 
-    __slots__ = ("problems", "table")
-
-    def __init__(self, table: Any, problems: list[tuple[int, WireError]]) -> None:
-        self.table = table
-        self.problems = problems
+    table: Any
+    problems: list[tuple[int, WireError]]
 
 
 def json_text(decoded: Decoded, *, show_secrets: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -108,18 +108,13 @@ def _table(place: LogPlace, columns: dict[str, Any], count: int) -> Any:
     return pa.table(arrays, _BATCHES)
 
 
-class BatchFacts:
+class BatchFacts(NamedTuple):
     """The columns that rows of records take from their batches, by batch index."""
 
-    __slots__ = ("attributes", "leader_epoch", "position", "producer_id")
-
-    def __init__(
-        self, attributes: Any, leader_epoch: Any, producer_id: Any, position: Any
-    ) -> None:
-        self.attributes = attributes
-        self.leader_epoch = leader_epoch
-        self.producer_id = producer_id
-        self.position = position
+    attributes: Any
+    leader_epoch: Any
+    producer_id: Any
+    position: Any
 
 
 def record_rows(
