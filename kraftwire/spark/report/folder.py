@@ -20,6 +20,7 @@ from bokeh.models import Range1d
 
 from kraftwire.capture.recorded import Recordings
 from kraftwire.errors import StorageError
+from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.files import recorded_of
 
@@ -168,8 +169,7 @@ class TableFolder:
 
     def count(self, name: str) -> int:
         """Return the number of rows in a table, including those outside the interval."""
-        files = sorted(str(each) for each in (self.path / name).glob("*.parquet"))
-        return int(ds.dataset(files, format="parquet").count_rows()) if files else 0
+        return count_rows(self.path / name)
 
     def manifest(self) -> dict[str, Any]:
         """Return the manifest of the run; empty if there is none.

@@ -32,7 +32,7 @@ from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
 from kraftwire.spark.inputs import InputFile, capture_families, expanded, find_inputs
 from kraftwire.spark.paths import local_path, readable
 from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
-from kraftwire.spark.sources.options import by_size, positive, pushes
+from kraftwire.spark.sources.options import by_size, input_paths, positive, pushes
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 
@@ -86,10 +86,7 @@ class _CaptureReader(DataSourceReader):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self._table = _table(options)
-        path = options.get("path")
-        if not path:
-            raise UsageError("kafka-capture needs a path: a file, a folder or a pattern")
-        self._paths = [part for part in path.split(",") if part]
+        self._paths = input_paths(options, "kafka-capture")
         self._split = positive(options, "splitBytes", _SPLIT_BYTES)
         self._pushes = pushes(options)
         self._schema = schema

@@ -23,7 +23,7 @@ from kraftwire.spark.logs.transactions import Transactions, transactions_of
 from kraftwire.spark.sources.filters import Bounds, bounds_of
 from kraftwire.spark.sources.log_stream import LogStreamReader
 from kraftwire.spark.sources.options import (
-    LOG_TABLES,
+    TABLE_CHOICES,
     LogRows,
     by_size,
     check_log_options,
@@ -64,7 +64,7 @@ class LogDataSource(DataSource):
         """Return the columns of the requested table."""
         check_log_options(self.options)
         check_stream_options(self.options)
-        return TABLES[chosen(self.options, "table", LOG_TABLES)].spark
+        return TABLES[chosen(self.options, "table", TABLE_CHOICES)].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the requested columns."""

@@ -20,7 +20,7 @@ _STARTS = ("earliest", "latest")
 # The prefix that Spark's Kafka source has for the client's properties.
 _KAFKA = "kafka."
 
-LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
+TABLE_CHOICES = ("records", "batches", "metadata_records", "bad_input", "files")
 
 # Rows of one Arrow batch: the JVM holds a whole batch, ideally in the processor's cache.
 _ROWS = 8192
@@ -66,8 +66,8 @@ class LogRows:
     """Options of a read, and the rows of ranges; can be pickled."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
-        self.table = chosen(options, "table", LOG_TABLES)
-        self.paths = _paths(options)
+        self.table = chosen(options, "table", TABLE_CHOICES)
+        self.paths = input_paths(options, "kafka-log")
         self.with_snapshots = flag(options, "snapshots", default=True)
         self.split = positive(options, "splitBytes", SPLIT_BYTES)
         self._show_secrets = flag(options, "showSecrets", default=False)
@@ -157,8 +157,9 @@ def flag(options: Any, name: str, *, default: bool) -> bool:
     return value == "true"
 
 
-def _paths(options: Any) -> list[str]:
+def input_paths(options: Any, source: str) -> list[str]:
+    """Return the paths that a source reads. Raises: UsageError if there are none."""
     path = options.get("path")
     if not path:
-        raise UsageError("kafka-log needs a path: a file, a folder or a pattern")
+        raise UsageError(f"{source} needs a path: a file, a folder or a pattern")
     return [part for part in path.split(",") if part]
