@@ -24,7 +24,6 @@ from kraftwire.decode.text import (
     RED,
     YELLOW,
     clock_remark,
-    count_text,
     duration_text,
     ids_text,
     listed,
@@ -34,7 +33,7 @@ from kraftwire.decode.text import (
     utc_text,
 )
 from kraftwire.inspect.stories.raft_json import story_to_json
-from kraftwire.inspect.stories.text import wrapped_text
+from kraftwire.inspect.stories.text import row_lines
 from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write_table
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
@@ -162,17 +161,9 @@ def timeline_lines(
     A long description continues on the next line.
     """
     events = fold_repetitions(story.events)
-    rows = [tuple(map(printable, _row(event, story))) for event in events]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    indent = " " * (sum(widths[:3]) + 6)
-    lines: list[str] = []
-    for event, (time, epoch, node, text) in zip(events, rows, strict=True):
-        place = f"{time.rjust(widths[0])}  {epoch.ljust(widths[1])}  {node.ljust(widths[2])}"
-        style = _STYLES.get(event.kind, "") if is_coloured else ""
-        lines += wrapped_text(f"{place}  ", text, indent, width, style=style)
-    if story.event_overflow:
-        lines.append(f"and {count_text(story.event_overflow, 'more event')}")
-    return lines
+    rows = [_row(event, story) for event in events]
+    styles = [_STYLES.get(event.kind, "") if is_coloured else "" for event in events]
+    return row_lines(rows, styles, width=width, overflow=story.event_overflow)
 
 
 def _row(event: Event, story: Story) -> tuple[str, str, str, str]:

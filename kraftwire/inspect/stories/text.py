@@ -47,15 +47,32 @@ def event_lines(
     """
     end = max((each.last for each in events), default=start)
     rows = [_row(each, start, max(end, start)) for each in events]
-    if not rows:
-        return []
-    times = max(len(time) for time, _, _ in rows)
-    subjects = min(max(len(subject) for _, subject, _ in rows), _SUBJECT_WIDTH_MAX)
-    indent = " " * (times + len(_GAP) + subjects + len(_GAP))
+    colours = [(styles or {}).get(each.kind, "") for each in events]
+    return row_lines(rows, colours, width=width, overflow=overflow, cell_max=_SUBJECT_WIDTH_MAX)
+
+
+def row_lines(
+    rows: Sequence[Sequence[str]],
+    styles: Sequence[str],
+    *,
+    width: int,
+    overflow: int,
+    cell_max: int | None = None,
+) -> list[str]:
+    """Return a line for each row: a time, cells, and a text, which continues on the next line.
+
+    `styles` are the colours of the texts. Cells longer than `cell_max` take room from the text;
+    `overflow` counts the rows that are left out.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    widths[1:] = [min(size, cell_max or size) for size in widths[1:]]
+    indent = " " * sum(size + len(_GAP) for size in widths)
     lines = []
-    for event, (time, subject, text) in zip(events, rows, strict=True):
-        place = f"{time.rjust(times)}{_GAP}{subject.ljust(subjects)}{_GAP}"
-        lines += wrapped_text(place, text, indent, width, style=(styles or {}).get(event.kind, ""))
+    for (time, *cells, text), style in zip(rows, styles, strict=True):
+        padded = [cell.ljust(size) for cell, size in zip(cells, widths[1:], strict=True)]
+        place = _GAP.join([time.rjust(widths[0]), *padded, ""])
+        lines += wrapped_text(place, text, indent, width, style=style)
     if overflow:
         lines.append(f"and {count_text(overflow, 'more event')}")
     return lines
@@ -81,9 +98,7 @@ def _row(event: Event, start: float, end: float) -> tuple[str, str, str]:
     if event.count > 1:
         again = duration_text(max(0.0, event.last - event.time))
         text += f" ({event.count:,} times in {again})"
-    cells = (moment_text(event.time, start, end), event.subject, text)
-    time, subject, text = map(printable, cells)
-    return time, subject, text
+    return moment_text(event.time, start, end), event.subject, text
 
 
 def spans_to_json(spans: Iterable[TimeSpan]) -> list[dict[str, float]]:
