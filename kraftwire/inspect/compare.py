@@ -14,9 +14,9 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.api.logs import LogBatch, batches
+from kraftwire.decode.files.folders import walk
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.report import FileFinding
-from kraftwire.decode.files.walk import walk
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError
 

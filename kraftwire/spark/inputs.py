@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kraftwire.capture.packets.series import families
 from kraftwire.decode.files import FileKind, open_source
-from kraftwire.decode.files.walk import UnservedFolders, walk
+from kraftwire.decode.files.folders import UnservedFolders, walk
 from kraftwire.errors import StorageError
 from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.spark.logs.state import METADATA_PARTITION

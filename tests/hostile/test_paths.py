@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kraftwire.decode
-from kraftwire.decode.files.walk import walk
+from kraftwire.decode.files.folders import walk
 from kraftwire.errors import KraftwireError
 from tests.support.command_memory import CLI, decode, run
 

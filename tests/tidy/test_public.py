@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.sources import GENERATED, ROOT, nodes, python_files
+from tests.tidy.sources import GENERATED, ROOT, nodes, python_files, show
 
 PAGE = (ROOT / "docs" / "public.md").read_text()
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -66,3 +66,23 @@ def _lists_own_names_only(path: Path) -> bool:
         if [ast.unparse(target) for target in node.targets] == ["__all__"]
     ]
     return any(imported.isdisjoint(names) for names in lists)
+
+
+def test_no_name_that_is_loaded_on_first_use_is_that_of_a_module() -> None:
+    """Once the module is imported, it would stand in the place of what the package offers."""
+    lazy = [
+        path
+        for path in python_files("kraftwire")
+        if path.name == "__init__.py"
+        and any(node.name == "__getattr__" for node in nodes(path, ast.FunctionDef))
+    ]
+    assert lazy
+    for path in lazy:
+        names = {
+            name
+            for node in nodes(path, ast.Assign)
+            if [ast.unparse(target) for target in node.targets] == ["__all__"]
+            for name in ast.literal_eval(node.value)
+        }
+        modules = {each.stem for each in path.parent.glob("*.py")}
+        assert names.isdisjoint(modules), f"{show(path)}: {sorted(names & modules)}"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kraftwire.decode.files.decode import decode_file, decode_source
-    from kraftwire.decode.files.follow import follow
+    from kraftwire.decode.files.folders import walk
+    from kraftwire.decode.files.growing_segment import follow
     from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
     from kraftwire.decode.files.report import (
         FINDINGS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     )
     from kraftwire.decode.files.segment import FileOptions
     from kraftwire.decode.files.source import ByteSource, open_source
-    from kraftwire.decode.files.walk import walk
 
 __all__ = [
     "FINDINGS",
@@ -62,10 +62,10 @@ _HOMES = {
     "FileReport": "kraftwire.decode.files.report",
     "decode_file": "kraftwire.decode.files.decode",
     "decode_source": "kraftwire.decode.files.decode",
-    "follow": "kraftwire.decode.files.follow",
+    "follow": "kraftwire.decode.files.growing_segment",
     "guess": "kraftwire.decode.files.kinds",
     "open_source": "kraftwire.decode.files.source",
-    "walk": "kraftwire.decode.files.walk",
+    "walk": "kraftwire.decode.files.folders",
 }
 
 

@@ -27,9 +27,9 @@ from kraftwire.capture.packets.series import families, recordings
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
 from kraftwire.decode.body.frame import uncaptured
+from kraftwire.decode.files.folders import walk
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
 from kraftwire.decode.files.source import ByteSource, SupportsRead, open_source, open_stream, peek
-from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
@@ -273,7 +273,7 @@ class Inputs:
         `wait` waits for more and returns whether to continue. Raises: UsageError unless there is
         one path, of a segment; StorageError if it cannot be read.
         """
-        from kraftwire.decode.files.follow import follow  # few runs follow a segment
+        from kraftwire.decode.files.growing_segment import follow  # few runs follow a segment
 
         first, *others = paths
         if others:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.decode.body.findings import LOSSES
+from kraftwire.decode.files.folders import UnservedFolders
 from kraftwire.decode.files.report import ExitCode, FileReport
-from kraftwire.decode.files.walk import UnservedFolders
 
 # So many encrypted connections of a capture are named for each reason.
 _TLS_NAMED_MAX = 3

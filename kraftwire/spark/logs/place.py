@@ -11,9 +11,9 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from kraftwire.decode.files.folders import UnservedFolders, walk
 from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.files import LocalFiles
 from kraftwire.properties_file import parse_properties

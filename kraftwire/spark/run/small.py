@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftwire.decode.files.walk import walk
+from kraftwire.decode.files.folders import walk
 from kraftwire.spark.inputs import expanded
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from kraftwire.decode.api.logs import batches
+from kraftwire.decode.files.folders import walk
 from kraftwire.decode.files.kinds import parse_file_name, parse_folder_name
 from kraftwire.decode.files.report import FileFinding
-from kraftwire.decode.files.walk import walk
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import OffsetAndEpoch

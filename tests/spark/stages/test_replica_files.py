@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file
-from kraftwire.decode.files.walk import walk
+from kraftwire.decode.files.folders import walk
 from kraftwire.spark.logs import decode_tables
 from kraftwire.spark.stages import Tables
 from kraftwire.spark.stages.anomalies import RULES

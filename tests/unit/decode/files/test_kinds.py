@@ -15,6 +15,7 @@ import cramjam
 import pytest
 
 from kraftwire.decode.files.decode import decode_file
+from kraftwire.decode.files.folders import UnservedFolders, walk
 from kraftwire.decode.files.kinds import (
     UNSERVED,
     FileKind,
@@ -26,7 +27,6 @@ from kraftwire.decode.files.kinds import (
 from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
-from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.errors import StorageError
 from tests.support.captures import decode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.files.follow import follow
+from kraftwire.decode.files.growing_segment import follow
 from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.errors import UsageError
