@@ -68,16 +68,16 @@ pipeline.add_command(tables)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
-@click.option("--since", metavar="TIME", help="Frames: ISO 8601 (UTC) or seconds since the epoch.")
-@click.option("--until", metavar="TIME", help="As --since; frames before this time.")
+@click.option("--since", metavar="TIME", help="Start: ISO 8601 (UTC) or seconds since the epoch.")
+@click.option("--until", metavar="TIME", help="End, in the same forms; exclusive.")
 @click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
 @click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help=_TAG_HELP)
 @click.option("--resume", is_flag=True, help="Continue a run, or add new files.")
-@click.option("--records", is_flag=True, help="The table records too, of log files.")
-@click.option("--csv", "as_csv", is_flag=True, help="Tables as CSV too, in csv/.")
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="Tables as JSON lines too, in jsonl/.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--records", is_flag=True, help="Add the table records, of log files.")
+@click.option("--csv", "as_csv", is_flag=True, help="Export tables as CSV to csv/.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="Export tables as JSON lines to jsonl/.")
+@click.option("-q", "--quiet", is_flag=True, help="Suppress progress and summary.")
 def run(inputs: tuple[str, ...], **options: Any) -> int:
     """Read captures and log files into the tables of a folder.
 
@@ -135,7 +135,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
 @click.option(
     "--bootstrap-controller", "quorums", multiple=True, metavar="HOST:PORT",
-    help="A live quorum's metadata log too; repeatable, one for each quorum.",
+    help="Follow the metadata log of a live quorum; repeatable, once per quorum.",
 )
 @click.option(
     "--command-config", metavar="FILE",
@@ -150,8 +150,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 @click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help="A tag for the manifest.")
-@click.option("--records", is_flag=True, help="The table records too, of log files.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--records", is_flag=True, help="Add the table records, of log files.")
+@click.option("-q", "--quiet", is_flag=True, help="Suppress progress and summary.")
 def tail(inputs: tuple[str, ...], **options: Any) -> int:
     """Keep the tables of a folder up to date, round after round.
 

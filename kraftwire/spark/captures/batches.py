@@ -83,9 +83,9 @@ def _decoded_fields(
 class FieldRecords:
     """The batches of one field.
 
-    `own` are the records of a topic of Kafka's own, secrets hidden. `is_cut` tells that
-    bytes are left after the last whole batch, `has_problems` that something in the field could not
-    be read or that a CRC is wrong.
+    `own` are the records of a topic of Kafka's own, secrets hidden. With `is_cut`, bytes are
+    left after the last whole batch; with `has_problems`, something in the field could not be read
+    or a CRC is wrong.
     """
 
     where: RecordsField

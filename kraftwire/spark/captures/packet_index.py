@@ -158,7 +158,7 @@ class PacketIndexer:
     def _index_by_engine(
         self, data: bytes, at: int, base: int, *record: int
     ) -> tuple[int, int, int]:
-        """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
+        """Index packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
         after, taken, first_ns, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
             data, at, base, *record,
             self._directions, PacketDirection, self._gatherer.informative, self.run_bytes_max,
@@ -172,7 +172,7 @@ class PacketIndexer:
         return after, taken, time_ns
 
     def _add_times(self, first_ns: int, last_ns: int) -> None:
-        """Go on to the times of some packets, which nearly always come in order."""
+        """Add the times of the next packets, which nearly always come in order."""
         index = self._index
         behind_ns = self._last_ns - first_ns
         if behind_ns > DISORDER_NS:
@@ -181,7 +181,7 @@ class PacketIndexer:
         index.end_ns = max(index.end_ns or 0, last_ns)
 
     def _add_shared_before(self, start: int, end: int) -> None:
-        """Go on to the next packet; what stands before it belongs to all connections."""
+        """Add the bytes before the next packet, which all connections need."""
         index = self._index
         if start != index.end:
             self._runs.add(SHARED, index.end, start - index.end)
@@ -208,7 +208,7 @@ class PacketIndexer:
         return self._index.connections[direction.number - 1].is_copy
 
     def _switch_connection(self, key: bytes, *, is_copy: bool) -> PacketDirection | None:
-        """Return to the connection between two ends that is a copy, or is none; None if new."""
+        """Switch to the connection between the same ends that is a copy, or is not; None if new."""
         other = reverse_key(key)
         if (found := self._others.get((other, is_copy))) is not None:
             self._others[key, is_copy] = found.other

@@ -72,9 +72,8 @@ def is_of_metadata(topic: Any) -> bool:
 class ReplicaObserver:
     """Makes rows of `quorum_observations`; remembers the last Fetch of each replica.
 
-    A replica was caught up when it asked for everything that the leader had: at a Fetch whose
-    response has no records, or at the previous Fetch, if it now asks for what follows that
-    response.
+    A replica was caught up at a Fetch whose response has no records, or at the previous Fetch, if
+    the present one begins after all records of that response.
 
     Source: KIP-836.
     """

@@ -279,7 +279,7 @@ class ConnectionDecoder:
         yield
 
     def _add_frames(self, frames: Sequence[RawFrame]) -> None:
-        """Add frames that are selected, and learn from those that tell about others."""
+        """Add selected frames, and learn from those that reveal something about others."""
         passes = self._selection.passes
         if not self._selection.is_all:
             frames = [each for each in frames if passes(each) or needs_learning(each.api_key)]

@@ -52,7 +52,7 @@ def tail(
     """Keep the tables of a folder up to date; return the combined result of all rounds.
 
     A quorum without a leader is reported, and tried again in the next round. Raises: as `run`, and
-    for a quorum that lets nobody in before the runner begins; UsageError if an input that is not a
+    for a quorum that refuses access, before the runner begins; UsageError if an input that is not a
     pattern does not exist.
     """
     for name in inputs:

@@ -47,9 +47,10 @@ class QuorumRead:
 
 
 def check_access(quorums: Sequence[str], security: Given = None) -> None:
-    """See that quorums let us in, before anything expensive begins; one that is away may come back.
+    """Check that quorums grant access, before anything expensive begins.
 
-    Raises: ApiError if one refuses, SecurityError if `security` does not let connections pass.
+    One that is unreachable may come back. Raises: ApiError if one refuses, SecurityError if
+    `security` does not let connections pass.
     """
     for bootstrap in quorums:
         admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_LOOK_S, security=security)

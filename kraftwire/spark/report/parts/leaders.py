@@ -110,13 +110,13 @@ def leaders_part(context: ReportContext) -> ReportPart:
     part = ReportPart("leaders", "Who led when")
     found = leaderships(context)
     events = context.folder.table("raft_timeline")
-    told = _replica_table(events.to_pylist()) + _event_table(events.to_pylist())
+    details = _replica_table(events.to_pylist()) + _event_table(events.to_pylist())
     if not found:
         nothing = "No leader is known." if len(events) else "Nothing of a KRaft quorum was seen."
         part.html = no_rows(context.folder, "raft_timeline", nothing)
         if len(events):
             part.data["timeline"] = events
-            part.html += told
+            part.html += details
         return part
     clusters = ClusterNames(context.folder)
     # From the bottom: by cluster, the line without a leader and then its nodes, the first on top.
@@ -155,7 +155,7 @@ def leaders_part(context: ReportContext) -> ReportPart:
         "{{leaders}}<p class='note'>Red: no leader. Grey: not recorded. Colours distinguish "
         f"epochs. {link('leaders')}</p>"
         + _leadership_table(found)
-        + told
+        + details
     )
     return part
 
