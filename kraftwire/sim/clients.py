@@ -19,8 +19,8 @@ from kraftwire.sim.clock import MS, SECOND
 from kraftwire.sim.coverage import SITUATIONS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
-from kraftwire.sim.members import PORT
 from kraftwire.sim.network import Call
+from kraftwire.sim.replicas import endpoint
 from kraftwire.wire.message import Message
 
 # The sender of their requests; no node has this id.
@@ -162,14 +162,17 @@ class Operators:
         cluster = self._cluster
         message: Message
         if step.kind == "add":
-            message = cluster.members.add_request(step.key, is_awaited=step.is_awaited)
+            message = cluster.members.add_request(
+                step.key, cluster.timers.request_timeout_ms, is_awaited=step.is_awaited
+            )
         else:
             message = cluster.members.remove_request(step.key)
         target = self._whom_to_ask()
         cluster.note(f"an operator asks {target.id} to {step.kind} voter {step.key[0]}")
         timeout = cluster.timers.request_timeout_ms + 1_000
         job.request_id = cluster.next_token()
-        destination = Destination(target.id, f"node{target.id}", PORT)
+        at = endpoint(target.id)
+        destination = Destination(target.id, at.host, at.port)
         call = cluster.network.send(
             self, SendRequest(job.request_id, destination, message, timeout)
         )

@@ -12,9 +12,10 @@ from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.environment import Environment, Quorum
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.machine import Machine, leading
-from kraftwire.sim.members import PORT, Members
+from kraftwire.sim.members import Members
 from kraftwire.sim.nemesis import Nemesis
 from kraftwire.sim.plan import Plan
+from kraftwire.sim.replicas import endpoint
 from kraftwire.sim.storage import batches_of
 from kraftwire.sim.timeline import Timeline
 
@@ -35,7 +36,8 @@ class Cluster(Environment):
         self.strangers = self._strangers()
         for machine in (*self.machines.values(), *self.strangers):
             self.network.peers[machine.id] = machine
-            self.network.addresses[f"node{machine.id}", PORT] = machine.id
+            at = endpoint(machine.id)
+            self.network.addresses[at.host, at.port] = machine.id
         self.operators = Operators(self, self.machines)
         self.nemesis = Nemesis(self, self.machines, self.operators)
         self.workload = Workload(self, self.machines)

@@ -83,7 +83,7 @@ class Machine:
     def _report_start(self, storage: Storage) -> None:
         """Tell the checks what the start has found."""
         model = self.checkers.models[self.id]
-        found = started(storage, self.files, self.quorum.members.configured(self.id))
+        found = started(storage, self.files)
         if storage.log.end_offset < model.end:
             self.cluster.coverage.hit("start lost what was not flushed")
         events: list[ReplicaEvent] = [found, *stored_snapshot(storage)]

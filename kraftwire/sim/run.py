@@ -6,7 +6,6 @@ import gc
 from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any
 
 from kraftwire.sim import seeds as sim_seeds
@@ -17,6 +16,9 @@ from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
+
+# A cluster takes a quarter of a second.
+_CHUNK = 4
 
 _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
 
@@ -113,16 +115,5 @@ def _run(cluster: Cluster) -> TimedOutcome:
 
 
 def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[TimedOutcome, None, None]:
-    """Run many seeds. Order: that of the seeds, for any number of jobs."""
-    if jobs <= 1:
-        # The collection after each cluster need not look at what was there before: modules and
-        # classes are seven times as much as a cluster leaves.
-        gc.freeze()
-        try:
-            yield from map(run_seed, seeds)
-        finally:
-            gc.unfreeze()
-        return
-    # A forked child has all modules already; nothing here has threads.
-    with get_context("fork").Pool(jobs, gc.freeze) as pool:
-        yield from pool.imap(run_seed, seeds, chunksize=4)
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    return sim_seeds.in_order(run_seed, seeds, jobs, _CHUNK)

@@ -82,7 +82,7 @@ def batches_of(log: MetadataLog) -> tuple[Entry, ...]:
 # What checks are told of a disk
 
 
-def started(storage: Storage, files: SimFiles, configured: Voters) -> did.Started:
+def started(storage: Storage, files: SimFiles) -> did.Started:
     """What a start found in an open directory."""
     log, stored = storage.log, storage.snapshots.stored()
     start = log.start_offset
@@ -90,8 +90,6 @@ def started(storage: Storage, files: SimFiles, configured: Voters) -> did.Starte
     covered, control = (stored[-1].id.offset, stored[-1].control) if stored else (0, b"")
     voters, version, _ = control_of(control) if control else (None, None, -1)
     return did.Started(
-        storage.directory_id,
-        configured,
         OffsetAndEpoch(start, epoch),
         batches_of(log),
         durable_election(files),

@@ -12,6 +12,7 @@ from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.network import Call
 from kraftwire.sim.plan import Plan, Weather
+from kraftwire.sim.replicas import endpoint
 
 _SECOND = 1000 * MS
 
@@ -48,7 +49,8 @@ def test_a_pre_vote_is_not_blamed_for_a_resigned_nodes_own_deadline() -> None:
     request = VoteRequest(
         cluster_id=process.core.cluster_id, voter_id=leader.id, topics=[topic]
     )
-    sent = SendRequest(1, Destination(leader.id, f"node{leader.id}", 9093), request, 2000)
+    at = endpoint(leader.id)
+    sent = SendRequest(1, Destination(leader.id, at.host, at.port), request, 2000)
     leader.receive(Call(cluster.machines[asker], leader.id, sent, 2), request)
     assert process.core.epoch > epoch
 
@@ -64,7 +66,9 @@ def test_a_peer_that_does_not_know_pre_votes_says_so() -> None:
     machine.start()
     partition = PartitionData(replica_epoch=1, replica_id=1, pre_vote=True)
     topic = TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    sent = SendRequest(77, Destination(2, "node2", 9093), VoteRequest(topics=[topic]), 2000)
+    at = endpoint(2)
+    request = VoteRequest(topics=[topic])
+    sent = SendRequest(77, Destination(2, at.host, at.port), request, 2000)
     call = cluster.network.send(machine, sent)
     assert cluster.coverage.counts["pre-vote unknown to a peer"] == 1
     assert call.deadline > cluster.queue.now + _SECOND

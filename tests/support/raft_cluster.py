@@ -174,6 +174,7 @@ class Cluster:
     def wipe(self, node_id: int) -> None:
         """Replace the disk of a stopped node: everything is lost, including its directory id."""
         self.world.disks[node_id] = self.world.members.wipe(node_id)
+        self.world.checkers.replace(self.world.members.model(node_id))
 
     def stop(self, node_id: int) -> None:
         """Ask a node to shut down gracefully."""

@@ -12,7 +12,7 @@ from kraftwire.sim.checks.cluster_history import ClusterHistory
 from kraftwire.sim.checks.elections import ElectionChecks
 from kraftwire.sim.checks.logs import LogChecks
 from kraftwire.sim.checks.replica_model import ReplicaModel
-from kraftwire.sim.checks.voters import Key, Voters, is_majority
+from kraftwire.sim.checks.voters import Voters, is_majority
 from kraftwire.sim.invariants import Violation
 
 
@@ -76,14 +76,8 @@ class Checkers:
         self.models[node] = model
 
     def _on_started(self, node: int, event: did.Started) -> None:
-        key: Key = (node, event.directory_id)
-        model = self.models.get(node)
-        if model is None or model.key != key:
-            model = ReplicaModel(key, event.configured)
-            self.replace(model)
-            if event.election.epoch or event.entries:
-                raise Violation("S12", f"the empty disk of {node} is not empty")
-        elif event.election != model.stored:
+        model = self.models[node]
+        if event.election != model.stored:
             raise Violation(
                 "S2",
                 f"{node} finds another quorum state than it stored",

@@ -113,7 +113,7 @@ class LogChecks:
         self._history.finds(own, older)
         found = event.entries[len(older) :]
         known = tuple([one for one in model.log if one.base >= event.start.offset])
-        if found != known[: len(found)] and model.log:
+        if found != known[: len(found)]:
             first = next((at for at, one in enumerate(found) if one not in known), 0)
             written = describe.batch(known[first].data) if first < len(known) else "nothing"
             raise Violation(

@@ -16,12 +16,10 @@ from kraftwire.wire.message import Message
 class Started(NamedTuple):
     """A run began with this log and state, which a power loss would leave if `is_durable`.
 
-    `configured` are the voters in the configuration; `voters` and `version` those of the newest
-    snapshot, which ends at `covered`, None without any.
+    `voters` and `version` are those of the newest snapshot, which ends at `covered`, None without
+    any.
     """
 
-    directory_id: bytes
-    configured: Voters
     start: OffsetAndEpoch
     entries: tuple[Entry, ...]
     election: ElectionState

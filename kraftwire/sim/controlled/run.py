@@ -13,6 +13,9 @@ from kraftwire.sim.fewest import fewest
 STEPS = 200
 _TRIES = 400
 
+# How many seeds a process gets at a time.
+_CHUNK = 32
+
 
 @dataclass(slots=True)
 class BrokersOutcome(sim_seeds.ClusterOutcome):
@@ -72,4 +75,4 @@ def shrink(outcome: BrokersOutcome, tries: int = _TRIES) -> BrokersOutcome:
 
 def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[BrokersOutcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
-    return sim_seeds.in_order(run_seed, seeds, jobs)
+    return sim_seeds.in_order(run_seed, seeds, jobs, _CHUNK)

@@ -22,7 +22,8 @@ from kraftwire.sim.checks.replica_model import ReplicaModel
 from kraftwire.sim.checks.voters import Key, Voters
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
-from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
+from kraftwire.sim.replicas import LISTENER_NAME, node_of
+from kraftwire.sim.untimed.members import Members
 from kraftwire.sim.untimed.node import Node
 from kraftwire.wire.message import Message
 
@@ -140,8 +141,8 @@ class Replica:
         """Return a replica that starts from a formatted disk. Raises: Violation."""
         members = Members(bounds.plan)
         disk = members.format(at)
-        model = ReplicaModel((at, disk.directory_id), members.static)
-        one = Replica(members, Node.boot(at, disk, members.config(at), _Still(), MOMENTS), model)
+        node = Node.boot(at, disk, members.config(at), _Still(), MOMENTS)
+        one = Replica(members, node, members.model(at))
         return one, one.take(("start",))
 
     def canonical(self) -> Hashable:
@@ -198,7 +199,7 @@ class Replica:
     def _start(self) -> None:
         node = self.node
         node.core._state.next_request_id = REQUESTS
-        node.reported.append(node.found(self._members.static))
+        node.reported.append(node.found())
         node.start(with_listener=False)
 
     def _restart(self, survivors: int) -> None:

@@ -19,7 +19,6 @@ from kraftwire.raft.core import RaftCore
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.checks import replica_events as did
 from kraftwire.sim.checks.entries import Applied, Entry, control_of
-from kraftwire.sim.checks.voters import Voters
 from kraftwire.sim.untimed.disk import Disk, content_of, snapshot_bytes
 from kraftwire.wire.message import Message
 
@@ -104,16 +103,13 @@ class Node:
         if with_listener:
             self.handle(events.ListenerRegistered(LISTENER, 0))
 
-    def found(self, configured: Voters) -> did.Started:
-        """Return what a start finds on this disk, for the checks; `configured` are the voters in
-        the configuration."""
+    def found(self) -> did.Started:
+        """Return what a start finds on this disk, for the checks."""
         disk = self.disk
         newest = max(disk.snapshots, default=None)
         content = content_of(disk.snapshots[newest]) if newest is not None else None
         voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
         return did.Started(
-            disk.directory_id,
-            configured,
             OffsetAndEpoch(disk.start, disk.epoch_at_start()),
             tuple(disk.log),
             disk.election,

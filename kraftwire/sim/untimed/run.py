@@ -18,6 +18,9 @@ from kraftwire.sim.untimed.scheduler import Scheduler
 from kraftwire.sim.untimed.stabilization import check_stabilization
 from kraftwire.sim.untimed.world import Action, World
 
+# How many seeds a process gets at a time.
+_CHUNK = 32
+
 STABILIZATION: Action = ("stabilize",)
 
 
@@ -157,7 +160,7 @@ def run_seed(seed: int) -> WalkOutcome:
 
 def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[WalkOutcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
-    return sim_seeds.in_order(run_seed, seeds, jobs)
+    return sim_seeds.in_order(run_seed, seeds, jobs, _CHUNK)
 
 
 # Without further nodes, without state machines, with Kafka's timers.

@@ -12,9 +12,10 @@ from typing import Any
 from kraftwire.raft import events
 from kraftwire.raft.effects import SendRequest
 from kraftwire.sim.invariants import Violation
+from kraftwire.sim.replicas import LISTENER_NAME, node_of
 from kraftwire.sim.untimed.calls import Call, Calls, Link, Name
 from kraftwire.sim.untimed.disk import Disk
-from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
+from kraftwire.sim.untimed.members import Members
 from kraftwire.sim.untimed.node import LISTENER, Crash, Node
 from kraftwire.sim.untimed.plan import Plan
 from kraftwire.wire.message import Message
@@ -227,7 +228,7 @@ class World:
 
     def _add(self, at: int, newcomer: int) -> bool:
         """An operator asks a node to add a voter."""
-        return self._ask(at, self.members.add_request(newcomer), 1)
+        return self._ask(at, self.members.request_to_add(newcomer), 1)
 
     def _remove(self, at: int, member: int, is_old: bool) -> bool:
         """An operator asks a node to remove a voter; an old one has lost its disk."""
@@ -276,7 +277,7 @@ class World:
             self.cover("a vote without its directory id")
         node = Node.boot(at, self.disks[at], config, random, self.clocks[at])
         self.nodes[at] = node
-        self.checkers.on(at, [node.found(self.members.static)])
+        self.checkers.on(at, [node.found()])
         self.step(node, lambda: node.start(with_listener=self.plan.with_state))
         return True
 
@@ -301,6 +302,7 @@ class World:
         if at in self.nodes or not self.members.may_wipe(at, self.checkers):
             return False
         self.disks[at] = self.members.wipe(at)
+        self.checkers.replace(self.members.model(at))
         return True
 
     # What follows

@@ -82,9 +82,15 @@ class ReportedCluster:
         self.configured = () if version else voters
         self.checkers = Checkers(ClusterHistory(voters, version))
         for node in range(1, nodes + 1):
+            self.gets_a_disk(node)
             self.starts(node)
             if version:
                 self.model(node).load(0, voters, version)
+
+    def gets_a_disk(self, node: int, generation: int = 0) -> None:
+        """A node has an empty disk, which makes it another replica."""
+        key = (node, directory(node, generation))
+        self.checkers.replace(ReplicaModel(key, self.configured))
 
     def model(self, node: int) -> ReplicaModel:
         """What the checks know of a node."""
@@ -94,17 +100,10 @@ class ReportedCluster:
         """Show what a node did."""
         self.checkers.on(node, list(seen))
 
-    def starts(
-        self, node: int, *entries: Entry, generation: int = 0, at: int = 0, is_durable: bool = True
-    ) -> None:
+    def starts(self, node: int, *entries: Entry, at: int = 0, is_durable: bool = True) -> None:
         """A node starts with a log and the vote that it had."""
-        model = self.checkers.models.get(node)
-        election = ElectionState()
-        key = directory(node, generation)
-        if model is not None and model.key == (node, key):
-            election = model.stored
         start, none = OffsetAndEpoch(at, int(at > 0)), (at, None, None)
-        found = did.Started(key, self.configured, start, entries, election, *none, is_durable)
+        found = did.Started(start, entries, self.model(node).stored, *none, is_durable)
         self.on(node, found)
 
     def stores(self, node: int, epoch: int, voted: int = -1, leader: int = -1) -> None:

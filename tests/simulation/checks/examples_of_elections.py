@@ -196,8 +196,7 @@ def one_leader_in_each_of_two_epochs() -> None:
 def a_start_finds_an_older_file() -> None:
     """The epoch was durable, and is gone."""
     cluster = led()
-    key = directory(1)
-    found = did.Started(key, STATIC, OffsetAndEpoch(0, 0), (), ElectionState(), 0, None, None)
+    found = did.Started(OffsetAndEpoch(0, 0), (), ElectionState(), 0, None, None)
     cluster.on(1, found)
 
 
@@ -251,7 +250,7 @@ def two_replicas_of_one_id_vote() -> None:
     """The second has a new disk, and so does not know of the vote of the first."""
     cluster = ReportedCluster()
     cluster.stores(2, 1, 1)
-    cluster.starts(2, generation=1)
+    cluster.gets_a_disk(2, 1)
     cluster.stores(2, 1, 3)
 
 
@@ -295,7 +294,7 @@ def leads_by_a_majority_of_four() -> None:
 def asks_as_another_replica() -> None:
     """With the directory id of an older disk."""
     cluster = ReportedCluster()
-    cluster.starts(1, generation=1)
+    cluster.gets_a_disk(1, 1)
     cluster.stores(1, 1, 1)
     cluster.asks(1, 1, (0, 0))
 

@@ -446,10 +446,12 @@ def _acknowledged() -> ReportedCluster:
     return cluster
 
 
-@breaks("S12")
+@breaks("S13")
 def an_empty_disk_is_not_empty() -> None:
     """Its directory id is new."""
-    led().starts(3, entry(0, 1), generation=1)
+    cluster = led()
+    cluster.gets_a_disk(3, 1)
+    cluster.starts(3, entry(0, 1))
 
 
 @breaks("S13")

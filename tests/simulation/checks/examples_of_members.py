@@ -72,7 +72,7 @@ def replaced_disk_counts() -> None:
     """3 has another directory than the one in the set."""
     cluster = dynamic()
     more = entry(1, 1)
-    cluster.starts(3, generation=1)
+    cluster.gets_a_disk(3, 1)
     cluster.writes(1, more, epoch=1)
     cluster.copies(3, entry(0, 1, voters=THREE), more, epoch=1)
     cluster.commits(1, 2, 1)
@@ -193,7 +193,7 @@ def a_disk_that_is_gone_counts() -> None:
     more = entry(1, 1)
     cluster.writes(1, more, epoch=1)
     cluster.copies(2, more, epoch=1)
-    cluster.starts(2, generation=1)
+    cluster.gets_a_disk(2, 1)
     cluster.commits(1, 2, 1)
 
 
@@ -201,7 +201,7 @@ def a_disk_that_is_gone_counts() -> None:
 def a_vote_of_a_replaced_disk_counts() -> None:
     """The id is that of a voter, the directory id is not."""
     cluster = ReportedCluster(THREE, 3, version=1)
-    cluster.starts(2, generation=1)
+    cluster.gets_a_disk(2, 1)
     cluster.elects(1, 1, 2)
 
 
@@ -211,7 +211,7 @@ def a_vote_of_a_disk_that_is_replaced_later_counts() -> None:
     cluster = ReportedCluster(THREE, 3, version=1)
     cluster.stores(1, 1, 1)
     cluster.stores(2, 1, 1)
-    cluster.starts(2, generation=1)
+    cluster.gets_a_disk(2, 1)
     cluster.stores(1, 1, 1, leader=1)
     cluster.on(1, did.Elected(1))
 
