@@ -110,13 +110,13 @@ class Properties:
             name = key.removeprefix("listener.name.").partition(".")[0]
             if key.startswith("listener.name.") and name.lower() == own != name:
                 raise self.error(key, f"has no effect, as in Kafka: write {own}, in lower case")
-        return self._with(self._entries.values(), listener)
+        return self._with((), listener)
 
     def changed(self, values: Mapping[str, str], origin: str) -> Properties:
         """Return the same properties with others in place of some; `origin` names where they are
         from."""
         changes = [Property(key, value, 0, origin) for key, value in values.items()]
-        return self._with([*self._entries.values(), *changes], self.listener)
+        return self._with(changes, self.listener)
 
     def adopt(self, key: str, alias: str) -> None:
         """Give a key the value of another name of it, with its place."""
@@ -263,7 +263,8 @@ class Properties:
         found = (self._entries.get(prefix + key) for prefix in prefixes)
         return next((entry for entry in found if entry is not None), None)
 
-    def _with(self, entries: Iterable[Property], listener: str | None) -> Properties:
-        other = Properties(entries, self.path, self._keys)
+    def _with(self, changes: Iterable[Property], listener: str | None) -> Properties:
+        other = Properties(changes, self.path, self._keys)
+        other._entries = self._entries | other._entries
         other.listener, other.warnings = listener, self.warnings
         return other
