@@ -1,9 +1,8 @@
-"""JAAS texts: which login module, and its options, as `sasl.jaas.config` and JAAS files give them.
+"""JAAS texts: which login module, and its options, as `sasl.jaas.config` gives them.
 
-Rule SEC-S60. Two grammars share one tokenizer: Kafka's `JaasConfig` reads a property with one
-entry, Java's `ConfigFile` a file of contexts. Both stand on Java's `StreamTokenizer`, whose habits
-decide what a text means: a lone ``/`` begins a comment, what begins with a digit is a number, and
-quoted text ends at the end of its line.
+Rule SEC-S60. Kafka's `JaasConfig` stands on Java's `StreamTokenizer`, whose habits decide what a
+text means: a lone ``/`` begins a comment, what begins with a digit is a number, and quoted text
+ends at the end of its line.
 
 Errors name a position and what was expected there, never what was found: it may be a password.
 """
@@ -60,6 +59,7 @@ _QUOTES = (
 )
 _WORD, _NUMBER, _END = "word", "number", "end of the text"
 _QUOTED, _SINGLE = "quoted text", "text in single quotes"
+_TEXTS = (_WORD, _QUOTED, _SINGLE)
 
 
 def parse_entry(text: str) -> JaasEntry:
@@ -67,53 +67,19 @@ def parse_entry(text: str) -> JaasEntry:
 
     Raises: JaasError on everything that `JaasContext` refuses, and on an option without a name.
     """
-    tokens = _TokenCursor(text, "$-_", (_WORD, _QUOTED, _SINGLE))
+    tokens = _TokenCursor(text)
     entries = []
     while tokens.peek.kind != _END:
-        entries.append(_property_entry(tokens))
+        entries.append(_read_entry(tokens))
     if len(entries) != 1:
         raise JaasError(f"expected one login module, found {len(entries) or 'none'}")
-    return _check_module(entries[0])
+    module = entries[0].module.strip()
+    if module in _FORBIDDEN:
+        raise JaasError(f"{module} is not allowed, as in Kafka")
+    return entries[0]
 
 
-def parse_file(text: str) -> dict[str, tuple[JaasEntry, ...]]:
-    """Read a JAAS file, as `java.security.auth.login.config` names one: its contexts by name.
-
-    Raises: JaasError on what Java's `ConfigFile` refuses, and on ``${...}``, which stands for a
-    system property of a JVM.
-    """
-    tokens = _TokenCursor(text, "$-_*", (_WORD, _QUOTED))
-    contexts: dict[str, tuple[JaasEntry, ...]] = {}
-    while tokens.peek.kind != _END:
-        name = tokens.text("a context's name")
-        tokens.character("{")
-        entries = []
-        while tokens.peek.kind != "}":
-            entries.append(_file_entry(tokens))
-        tokens.character("}")
-        tokens.character(";")
-        if name in contexts:
-            raise JaasError(f"context {name} stands twice")
-        contexts[name] = tuple(entries)
-    return contexts
-
-
-def context_of(contexts: Mapping[str, tuple[JaasEntry, ...]], *names: str) -> JaasEntry:
-    """Return the only entry of the first context that has any, as `JaasContext` looks for it.
-
-    Raises: JaasError if no context has one of the names, or has another number of entries than 1.
-    """
-    for name in names:
-        if contexts.get(name):
-            if len(contexts[name]) != 1:
-                raise JaasError(f"context {name}: expected one login module")
-            return _check_module(contexts[name][0])
-    raise JaasError(
-        f"expected a context {' or '.join(names)}, found {', '.join(contexts) or 'none'}"
-    )
-
-
-def _property_entry(tokens: _TokenCursor) -> JaasEntry:
+def _read_entry(tokens: _TokenCursor) -> JaasEntry:
     module = tokens.text("a login module's class")
     if tokens.peek.kind in ("{", _END):
         around = "an entry has neither quotes nor KafkaClient { } around it"
@@ -131,13 +97,6 @@ def _property_entry(tokens: _TokenCursor) -> JaasEntry:
     return JaasEntry(module, flag, options)
 
 
-def _file_entry(tokens: _TokenCursor) -> JaasEntry:
-    entry = _property_entry(tokens)
-    if any("${" in value.replace("${{", "") for value in entry.options.values()):
-        raise JaasError(f"{entry.module}: ${{...}} is a system property of a JVM; write its value")
-    return entry
-
-
 def _flag(tokens: _TokenCursor) -> str:
     start = tokens.peek.start
     flag = tokens.text("a flag").lower()
@@ -146,26 +105,16 @@ def _flag(tokens: _TokenCursor) -> str:
     return flag
 
 
-def _check_module(entry: JaasEntry) -> JaasEntry:
-    if entry.module.strip() in _FORBIDDEN:
-        raise JaasError(f"{entry.module.strip()} is not allowed, as in Kafka")
-    return entry
-
-
 class _TokenCursor:
-    """The tokens of a text, one ahead.
+    """The tokens of a text, one ahead."""
 
-    `alphabet` are the special characters of words, `texts` the kinds of tokens that may be texts.
-    """
-
-    def __init__(self, text: str, alphabet: str, texts: tuple[str, ...]) -> None:
-        self._texts = texts
-        self._tokens = _tokens(text, alphabet)
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
         self.peek = next(self._tokens)
 
     def text(self, expected: str) -> str:
         """Return the next word or quoted text. Raises: JaasError if it is something else."""
-        if self.peek.kind not in self._texts:
+        if self.peek.kind not in _TEXTS:
             raise self._error(expected)
         return self._advance()
 
@@ -187,11 +136,11 @@ class _TokenCursor:
         )
 
     def _kind_found(self) -> str:
-        is_named = self.peek.kind in (_WORD, _QUOTED, _SINGLE, _NUMBER, _END)
+        is_named = self.peek.kind in (*_TEXTS, _NUMBER, _END)
         return self.peek.kind if is_named else f"{self.peek.kind!r}"
 
 
-def _tokens(text: str, alphabet: str) -> Iterator[_Token]:
+def _tokens(text: str) -> Iterator[_Token]:
     """Cut a text as `StreamTokenizer` does; the end is a token as well."""
     at = 0
     while at < len(text):
@@ -206,8 +155,8 @@ def _tokens(text: str, alphabet: str) -> Iterator[_Token]:
         elif char.isascii() and (char.isdigit() or char in ".-"):
             token, at = _number(text, at)
             yield token
-        elif _is_letter(char, alphabet):
-            word = "".join(takewhile(lambda c: _is_in_word(c, alphabet), text[at:]))
+        elif _is_letter(char):
+            word = "".join(takewhile(_is_in_word, text[at:]))
             yield _Token(_WORD, word, at)
             at += len(word)
         else:
@@ -216,12 +165,12 @@ def _tokens(text: str, alphabet: str) -> Iterator[_Token]:
     yield _Token(_END, "", len(text))
 
 
-def _is_letter(char: str, alphabet: str) -> bool:
-    return (char.isascii() and char.isalpha()) or char >= "\xa0" or char in alphabet
+def _is_letter(char: str) -> bool:
+    return (char.isascii() and char.isalpha()) or char >= "\xa0" or char in "$-_"
 
 
-def _is_in_word(char: str, alphabet: str) -> bool:
-    return _is_letter(char, alphabet) or char in "0123456789.-"
+def _is_in_word(char: str) -> bool:
+    return _is_letter(char) or char in "0123456789.-"
 
 
 def _after_comment(text: str, at: int) -> int:

@@ -22,7 +22,7 @@ from kraftwire.security.acls import Acl, AclIndex, Authorizer, parse_super_users
 from kraftwire.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512, PasswordCredentials
 from kraftwire.security.errors import Refused
 from kraftwire.security.host_ranges import HostRange, host_address, parse_range
-from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry, parse_file
+from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
 from kraftwire.security.local_names import LocalNames
 from kraftwire.security.mapping import NoRuleError, PrincipalMapper
 from kraftwire.security.names import subject_text
@@ -384,36 +384,6 @@ def test_jaas_properties(security: JavaPeer, seed: int) -> None:
         assert found == answer, text
         accepted += 1
     assert accepted > len(texts) // 10
-
-
-def test_jaas_files(security: JavaPeer, seed: int) -> None:
-    """Contexts of a JAAS file, against Java's ConfigFile (SEC-S60)."""
-    source = random.Random(f"{seed}/files")
-    names = ["KafkaServer", "controller.KafkaServer", "x"]
-    texts = []
-    for _ in range(25 * ROUNDS):
-        bodies = ["".join(jaas_text(source) for _ in range(source.randint(0, 2))) for _ in "ab"]
-        texts.append(
-            "".join(f"{source.choice(names)} {{ {body} }};\n" for body in bodies)
-            + source.choice(["", "", "", source.choice(OTHERS)])
-        )
-    questions = [{"op": "file", "text": text, "names": names} for text in texts]
-    accepted = 0
-    for text, answer in zip(texts, security.ask(questions), strict=True):
-        try:
-            found = parse_file(text)
-        except JaasError:
-            assert "error" in answer, text
-            continue
-        for entries in answer.values():
-            for entry in entries if isinstance(entries, list) else ():
-                entry.pop("nameless")
-        # To Java an empty context is none.
-        ours = {name: [shown(one) for one in found[name]] for name in found if found[name]}
-        assert ours == answer, text
-        accepted += 1
-    # Few of the texts are right by chance; of 100, hardly ever none.
-    assert accepted
 
 
 def scram_user(source: random.Random) -> tuple[str, str, str, int, bytes]:

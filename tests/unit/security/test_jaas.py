@@ -11,7 +11,7 @@ from kraftwire.security.credentials import (
     PlainUsers,
     password_credentials,
 )
-from kraftwire.security.jaas import JaasError, context_of, parse_entry, parse_file
+from kraftwire.security.jaas import JaasError, parse_entry
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -116,41 +116,6 @@ def test_values_that_need_quotes_are_said_to(value: str) -> None:
         parse_entry(f"{MODULE} required password={value};")
     quoted = parse_entry(f'{MODULE} required password="{value}";')
     assert quoted.options == {"password": value}
-
-
-def test_file() -> None:
-    """A file has contexts of entries; a listener's own context counts before the general one."""
-    contexts = parse_file(
-        '// a file\nKafkaServer {\n  M required a=b*c\n  user_x="y";\n  N optional;\n};\n'
-        '"controller.KafkaServer" { M required a="${{x}}"; };'
-    )
-    assert [entry.module for entry in contexts["KafkaServer"]] == ["M", "N"]
-    assert contexts["KafkaServer"][0].options == {"a": "b*c", "user_x": "y"}
-    entry = context_of(contexts, "controller.KafkaServer", "KafkaServer")
-    assert entry.options == {"a": "${{x}}"}
-    with pytest.raises(JaasError, match="expected one login module"):
-        context_of(contexts, "other.KafkaServer", "KafkaServer")
-    with pytest.raises(JaasError, match="expected a context KafkaClient"):
-        context_of(contexts, "KafkaClient")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A { M required; }",
-        "A { M required };",
-        "A { M required; }; A { M required; };",
-        "A M required;",
-        "A { M required a=1; };",
-        "A { M required a='b'; };",
-        'A { M required a="${user.home}"; };',
-        "A {",
-    ],
-)
-def test_refused_files(text: str) -> None:
-    """A context stands once and ends with a semicolon; no system property of a JVM is known."""
-    with pytest.raises(JaasError):
-        parse_file(text)
 
 
 def test_credentials() -> None:

@@ -20,15 +20,11 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.security.URIParameter;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import javax.security.auth.login.AppConfigurationEntry;
-import javax.security.auth.login.Configuration;
 import javax.security.auth.x500.X500Principal;
 
 /**
@@ -56,7 +52,6 @@ public final class Security {
             switch (question.get("op").asText()) {
                 case "mapper": names(question, answer); break;
                 case "jaas": entry(question, answer); break;
-                case "file": contexts(question, answer); break;
                 case "localNames": localNames(question, answer); break;
                 case "acls": Acls.decide(question, answer); break;
                 case "ranges": Acls.ranges(question, answer); break;
@@ -113,27 +108,6 @@ public final class Security {
         JaasContext context =
             JaasContext.loadClientContext(Map.of(SaslConfigs.SASL_JAAS_CONFIG, text));
         put(context.configurationEntries().get(0), answer);
-    }
-
-    private static void contexts(JsonNode question, ObjectNode answer) throws Exception {
-        Path file = Files.createTempFile("jaas", ".conf");
-        try {
-            Files.writeString(file, question.get("text").asText());
-            Configuration configuration =
-                Configuration.getInstance("JavaLoginConfig", new URIParameter(file.toUri()));
-            for (JsonNode name : question.get("names")) {
-                AppConfigurationEntry[] entries =
-                    configuration.getAppConfigurationEntry(name.asText());
-                if (entries != null) {
-                    ArrayNode found = answer.putArray(name.asText());
-                    for (AppConfigurationEntry entry : entries) {
-                        put(entry, found.addObject());
-                    }
-                }
-            }
-        } finally {
-            Files.delete(file);
-        }
     }
 
     private static void put(AppConfigurationEntry entry, ObjectNode out) {
