@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.versions import fetching_replica
@@ -97,5 +98,7 @@ def _sender(message: Any) -> int | None:
     """Return the id of the broker or controller that sends a request, None if it does not say."""
     if isinstance(message, FetchRequest):
         return fetching_replica(message)
+    if isinstance(message, UnregisterBrokerRequest):
+        return None  # an administrator sends it: its broker is the one to remove
     found = getattr(message, "broker_id", None)
     return found if isinstance(found, int) else None

@@ -11,6 +11,7 @@ from kraftwire.faults.rules import Fault, FaultRule, FaultRules
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
+from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -44,6 +45,13 @@ def test_a_rule_is_for_one_sender_and_so_many_requests() -> None:
         rules.meet(FetchRequest(replica_state=ReplicaState(replica_id=replica)))
         rules.meet(FetchRequest(replica_id=replica, replica_state=None))
     assert (fetching.count, beating.count) == (2, 2)
+
+
+def test_the_broker_that_a_request_removes_is_not_its_sender() -> None:
+    """An administrator sends it; of all requests with a broker's id only this one is of another."""
+    rules = FaultRules()
+    rules.add(FaultRule(UnregisterBrokerRequest.API_KEY, REFUSED, sender=1))
+    assert rules.meet(UnregisterBrokerRequest(broker_id=1)) is None
 
 
 def test_the_newest_rule_counts() -> None:
