@@ -132,7 +132,7 @@ class AsyncAdmin:
         if not self._attempts.is_controllers:
             raise UsageError("the metadata log is served by controllers, not brokers")
         request = log_request(quorum.leader_epoch)
-        return log_info(await self._attempts.request_once(request, quorum.leader_id))
+        return log_info(await self.request(request, quorum.leader_id))
 
     async def describe_cluster(self) -> ClusterInfo:
         """Return the cluster id and the nodes: brokers, including fenced ones, or controllers."""
@@ -263,7 +263,9 @@ class AsyncAdmin:
         The answer is returned as it is, with any error codes in it. Raises: UsageError for a node
         id that the cluster does not have.
         """
-        return await self._attempts.request_once(message, node_id)
+        return await self._attempts.until_done(
+            "the request", lambda: self._attempts.request_once(message, node_id)
+        )
 
     async def _change_voters(self, what: str, message: Message) -> None:
         await self._attempts.until_done(

@@ -185,6 +185,19 @@ def test_a_node_that_never_answers_is_given_up(quorum: Quorum) -> None:
     assert admin.describe_quorum().leader_id == 3
 
 
+@pytest.mark.parametrize("node_id", [None, 1])
+def test_a_request_for_which_there_is_no_call_ends_in_time_too(
+    quorum: Quorum, node_id: int | None
+) -> None:
+    """The time of a call is that of all nodes that it tries, however long each may take."""
+    for node in quorum.nodes.values():
+        node.answers[DESCRIBE_QUORUM] = lambda _: None
+    admin = quorum.admin(timeout_s=0.2, request_timeout_s=30)
+    with pytest.raises(ApiError, match=r"the request took more than 0\.2 s") as raised:
+        admin.request(DescribeQuorumRequest(), node_id)
+    assert raised.value.code == ErrorCode.REQUEST_TIMED_OUT
+
+
 @pytest.mark.parametrize(
     "code", [ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE]
 )
