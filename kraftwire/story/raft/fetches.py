@@ -10,13 +10,13 @@ from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.fetch_response import PartitionData as FetchedPartition
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.story.raft.downloads import Downloads
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog
 from kraftwire.story.raft.model import Event, ObservedFrame
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
-from kraftwire.story.raft.snapshots import Downloads
 from kraftwire.story.raft.voters import Voters
 
 

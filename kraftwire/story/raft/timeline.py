@@ -22,6 +22,7 @@ from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.events import hole_facts
 from kraftwire.story.raft.coverage import Extent, LogSilence
+from kraftwire.story.raft.downloads import Downloads
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.fetches import Fetches
 from kraftwire.story.raft.leaders import Leaders
@@ -31,7 +32,7 @@ from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.silences import log_silence_event, silence_event
-from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotSummary
+from kraftwire.story.raft.snapshots import SnapshotFiles, SnapshotSummary
 from kraftwire.story.raft.voters import Voters
 
 _OnBody = Callable[[ObservedFrame, Any], None]
