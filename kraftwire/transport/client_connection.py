@@ -103,6 +103,8 @@ class ClientConnection:
         # for longest reads its own response first.
         self._receiving = _Lock()
         self._responses: dict[int, Message] = {}
+        # A response that cannot be read. Those that came with it are still returned.
+        self._unreadable: WireError | None = None
         # Whether a request has been answered: a listener with a login never does, without one.
         self._is_served = False
 
@@ -225,6 +227,8 @@ class ClientConnection:
 
     async def _read(self) -> None:
         """Read some bytes, and keep the responses that they complete."""
+        if self._unreadable is not None:
+            raise self._unreadable
         try:
             data = bytes(await self._stream.receive_some(_READ_BYTES))
         except trio.BrokenResourceError:
@@ -237,7 +241,8 @@ class ClientConnection:
             await self._ensure_kafka(data)
         for correlation_id, response in self._session.receive(data):
             if isinstance(response, WireError):
-                raise response
+                self._unreadable = response
+                break
             self._responses[correlation_id] = response
             self._is_served = True
         if output := self._session.take_output():

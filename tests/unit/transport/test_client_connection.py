@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 import trio
 
-from kraftwire.errors import ApiError, SecurityError
+from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
@@ -238,6 +238,8 @@ class Requests:
             response = await self._connection.request(message, timeout_s=timeout_s)
         except ApiError as error:
             self.outcomes.append((number, ErrorCode(error.code)))
+        except WireError:
+            self.outcomes.append((number, WireError))
         else:
             assert isinstance(response, DescribeQuorumResponse)
             self.outcomes.append((number, response.error_code))
@@ -285,6 +287,25 @@ async def test_a_late_answer_ends_all_requests_of_its_connection(
         (0, ErrorCode.REQUEST_TIMED_OUT),
         (1, ErrorCode.NETWORK_EXCEPTION),
     ]
+
+
+@pytest.mark.trio
+async def test_a_response_that_cannot_be_read_is_the_error_of_its_own_request(
+    nursery: trio.Nursery,
+) -> None:
+    """A good response that comes with it is returned; later requests lose the connection."""
+    node = MemoryNode()
+    requests = Requests(await node.connect(nursery), nursery)
+    for number in range(3):
+        await requests.send(number)
+    first, second, third = [(await node.next())[0] for _ in range(3)]
+    good, last = (
+        frame(encode_response(ResponseHeader(correlation_id=id), DescribeQuorumResponse(), 2))
+        for id in (first, third)
+    )
+    await node.stream.send_all(good + frame(second.to_bytes(4, "big")) + last)
+    await trio.testing.wait_all_tasks_blocked()
+    assert requests.outcomes == [(0, 0), (1, WireError), (2, ErrorCode.NETWORK_EXCEPTION)]
 
 
 @pytest.mark.trio
