@@ -92,8 +92,8 @@ class Tables:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode connections of a recording, one after the other.
 
-        Yields batches of rows with the names of their tables as soon as there are enough; `take`
-        returns the rest. Connections are read together up to about `bytes_max`; a copy of another
+        Yields batches of rows with the names of their tables as soon as there are enough;
+        `take_batches` returns the rest. Connections are read together up to about `bytes_max`; a copy of another
         one is only counted.
         """
         originals = []
