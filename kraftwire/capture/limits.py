@@ -6,7 +6,7 @@ from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import is_too_dense
 
 # What a connection counts for in the budget of a capture's memory, and each piece that it holds:
-# see `FrameBudget` in `framing/frames.py`.
+# see `UnfinishedBudget` in `framing/frames.py`.
 CONNECTION_OBJECT_BYTES = 4 * 1024
 PIECE_OBJECT_BYTES = 300
 

@@ -16,9 +16,9 @@ from sys import getsizeof
 from kraftwire.capture.framing.frames import (
     BEFORE_CAPTURE,
     CaptureFinding,
-    FrameBudget,
     FrameQueue,
     Request,
+    UnfinishedBudget,
     add_finding,
 )
 from kraftwire.capture.framing.health import Health
@@ -82,7 +82,7 @@ class KafkaConnection:
         self.name = name
         self.frame_queue = frame_queue
         self.health: Health = frame_queue.health
-        self.budget: FrameBudget = frame_queue.budget
+        self.budget: UnfinishedBudget = frame_queue.budget
         self.pending: deque[Request] = deque()
         # A list, since an empty deque takes far more and few responses ever wait here.
         self.parked: list[_Parked] = []

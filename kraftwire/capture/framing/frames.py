@@ -249,7 +249,7 @@ class Ending:
     is_reset: bool
 
 
-class FrameBudget:
+class UnfinishedBudget:
     """Bounds the bytes of unfinished frames, by the sizes that they declare.
 
     `packed` is the size of a compressed capture, None where it is not compressed.
@@ -301,7 +301,7 @@ class FrameQueue:
         self.offset = 0
         self.health = health
         self.frames: list[RawFrame] = []
-        self.budget = FrameBudget()
+        self.budget = UnfinishedBudget()
         self.keys: KeyLog | None = None
         self.on_ending: Callable[[Ending], None] | None = None
         self._files: list[tuple[int, str]] = []
@@ -342,7 +342,7 @@ class Pairing(Protocol):
     name: str
     frame_queue: FrameQueue
     health: Health
-    budget: FrameBudget
+    budget: UnfinishedBudget
     pending: deque[Request]
 
     @property

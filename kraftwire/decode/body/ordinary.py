@@ -40,7 +40,7 @@ NAMING_APIS = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-_TELLING = NAMING_APIS | {
+_LEARNED_FROM = NAMING_APIS | {
     ApiKey.JOIN_GROUP,
     ApiKey.SYNC_GROUP,
     ApiKey.SASL_HANDSHAKE,
@@ -58,7 +58,7 @@ _NULL = 0xFFFF
 
 def needs_learning(api_key: int | None) -> bool:
     """Whether frames of an API reveal something about others, or depend on others."""
-    return api_key in _TELLING
+    return api_key in _LEARNED_FROM
 
 
 # The body of an ordinary frame, and whether any error code in it may be set.

@@ -118,7 +118,7 @@ class Piped:
 
 
 @dataclass(slots=True)
-class RawFrames:
+class UncapturedFrames:
     """Makes frames from bytes without packets.
 
     `on_error` is called for what is not a frame. `api` are key and version of the requests that the
@@ -414,7 +414,7 @@ class Inputs:
 
     def _read_raw(self, path: str) -> None:
         self.run.line_filter.ensure_for_captures(path)
-        frames = RawFrames(path, self._fail, self.api)
+        frames = UncapturedFrames(path, self._fail, self.api)
         try:
             with _open(path) as stream:
                 is_hex = self.kind == "hex"

@@ -100,14 +100,14 @@ class _StateReader(ConnectionDecoder):
         passes = self._selection.passes
         with rare_collection():
             for frame in self._capture(span, is_last=False):
-                is_telling = needs_learning(frame.api_key)
-                if is_telling:
+                is_learned_from = needs_learning(frame.api_key)
+                if is_learned_from:
                     self._read_pending()
                 if passes(frame):
                     self._move_positions([frame])
-                    if is_telling or not self._skip(frame):
+                    if is_learned_from or not self._skip(frame):
                         self._add_frame(self._read(frame))
-                elif is_telling:
+                elif is_learned_from:
                     self._read(frame)
         self._read_pending()
         return _pickled(self._state)
