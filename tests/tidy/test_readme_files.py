@@ -100,7 +100,8 @@ def words() -> set[str]:
         for path in (ROOT / top).rglob("*")
         if path.suffix in kinds and "node_modules" not in path.parts
     ]
-    return {word for path in paths for word in re.findall(r"\w+", path.read_text("utf-8", "ignore"))}
+    texts = (path.read_text("utf-8", "ignore") for path in paths)
+    return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
 @pytest.mark.parametrize("readme", _OF_PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -93,8 +93,8 @@ class Tables:
         """Decode connections of a recording, one after the other.
 
         Yields batches of rows with the names of their tables as soon as there are enough;
-        `take_batches` returns the rest. Connections are read together up to about `bytes_max`; a copy of another
-        one is only counted.
+        `take_batches` returns the rest. Connections are read together up to about `bytes_max`; a
+        copy of another one is only counted.
         """
         originals = []
         for number in numbers:
