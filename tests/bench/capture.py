@@ -39,7 +39,7 @@ FLOORS = {
         ("engine", LINES): 4.0, ("engine", JSON): 8.0, ("pure", LINES): 1.2, ("pure", JSON): 1.2,
     },
     "small": {("engine", LINES): 2.5, ("engine", JSON): 6.0},
-    "mixed": {("engine", LINES): 2.4, ("engine", JSON): 4.0},
+    "mixed": {("engine", LINES): 2.2, ("engine", JSON): 4.0},
 }  # fmt: skip
 _MAKERS = {"large": inputs.load, "small": inputs.quorum, "mixed": inputs.clients}
 
