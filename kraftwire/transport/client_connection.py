@@ -228,7 +228,8 @@ class ClientConnection:
     async def _read(self) -> None:
         """Read some bytes, and keep the responses that they complete."""
         if self._unreadable is not None:
-            raise self._unreadable
+            unreadable, self._unreadable = self._unreadable, None
+            raise unreadable
         try:
             data = bytes(await self._stream.receive_some(_READ_BYTES))
         except trio.BrokenResourceError:
