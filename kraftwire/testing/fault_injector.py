@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 
 import trio
 
@@ -17,14 +17,15 @@ from kraftwire.node.context import Answer, Request
 from kraftwire.wire.message import Message
 
 
-class InjectedRule(ExitStack):
+class InjectedRule(AbstractContextManager["InjectedRule"]):
     """A rule that is in force until it is removed; a context that removes it."""
 
     def __init__(self, owner: FaultInjector, rule: FaultRule) -> None:
-        super().__init__()
         self._owner = owner
         self._rule = rule
-        self.callback(owner.remove, rule)
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     @property
     def count(self) -> int:
@@ -33,7 +34,7 @@ class InjectedRule(ExitStack):
 
     def remove(self) -> None:
         """End the rule; requests and responses that it holds go on."""
-        self.close()
+        self._owner.remove(self._rule)
 
     def wait(self, count: int = 1, timeout_s: float = 60.0) -> None:
         """Wait until the rule has met so many requests. Raises: TimeoutError."""
