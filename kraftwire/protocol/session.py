@@ -77,8 +77,8 @@ class ClientSession:
         self._frames = FrameBuffer(limit=frame_size_max)
         self._versions: dict[int, tuple[int, int]] = {}
         self._next_id = 0
-        # Correlation id -> API key and version, or None once the answer is no longer wanted.
-        self._in_flight: dict[int, tuple[int, int] | None] = {}
+        # Correlation id -> API key and version.
+        self._in_flight: dict[int, tuple[int, int]] = {}
         self._negotiation_id = -1
         self._output = b""
 
@@ -91,11 +91,6 @@ class ClientSession:
     def versions(self) -> Mapping[int, tuple[int, int]]:
         """What the peer offers: API key -> lowest and highest version. Empty before `is_ready`."""
         return MappingProxyType(self._versions)
-
-    @property
-    def in_flight_count(self) -> int:
-        """Requests without an answer, forgotten ones included: the peer still works on them."""
-        return len(self._in_flight)
 
     def open(self) -> bytes:
         """The first request of the connection: ApiVersions.
@@ -136,11 +131,6 @@ class ClientSession:
         except WireError as error:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
 
-    def forget(self, correlation_id: int) -> None:
-        """Discard the response to a request: it is dropped unread when it comes."""
-        if correlation_id in self._in_flight:
-            self._in_flight[correlation_id] = None
-
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes of the peer; returns the answers that are complete, in order of arrival.
 
@@ -162,8 +152,8 @@ class ClientSession:
             (correlation_id,) = _CORRELATION_ID.unpack_from(payload)
             if correlation_id == self._negotiation_id and not self.is_ready:
                 self._end_negotiation(payload)
-            elif (answer := self._answer(correlation_id, payload)) is not None:
-                answers.append((correlation_id, answer))
+            else:
+                answers.append((correlation_id, self._answer(correlation_id, payload)))
         return answers
 
     def take_output(self) -> bytes:
@@ -171,8 +161,8 @@ class ClientSession:
         output, self._output = self._output, b""
         return output
 
-    def _answer(self, correlation_id: int, payload: bytes) -> Message | WireError | None:
-        """Return the response; None if it is no longer wanted."""
+    def _answer(self, correlation_id: int, payload: bytes) -> Message | WireError:
+        """Return the response, or what is wrong with its bytes."""
         if correlation_id not in self._in_flight:
             return WireError(
                 "an answer to no request",
@@ -183,8 +173,6 @@ class ClientSession:
                 found=str(correlation_id),
             )
         requested = self._in_flight.pop(correlation_id)
-        if requested is None:
-            return None
         try:
             return decode_response(payload, *requested)[1]
         except WireError as error:
@@ -196,8 +184,6 @@ class ClientSession:
 
     def _end_negotiation(self, payload: bytes) -> None:
         requested = self._in_flight.pop(self._negotiation_id)
-        check(requested is not None, "the negotiation cannot be forgotten")
-        assert requested is not None
         _, response, _ = decode_response(payload, *requested)
         assert isinstance(response, ApiVersionsResponse)
         offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
