@@ -161,7 +161,7 @@ def directory_id_ignored(patch: pytest.MonkeyPatch) -> None:
 @rule("S9")
 def diverging_fetch_counts(patch: pytest.MonkeyPatch) -> None:
     """A leader counts a fetch although the logs diverge there (KAFKA-13141)."""
-    answer = serving._answer
+    answer = serving._fetch_answer
 
     def hasty(state: Any, event: Any, **options: Any) -> None:
         partition = event.message.topics[0].partitions[0]
@@ -170,10 +170,10 @@ def diverging_fetch_counts(patch: pytest.MonkeyPatch) -> None:
         is_current = partition.current_leader_epoch == state.role.epoch
         if leader is not None and is_current and replica.id != state.config.key.id:
             offset = min(partition.fetch_offset, state.log.end_offset)
-            serving._count(state, leader, replica, state.log.batch_base(offset))
+            serving._record_progress(state, leader, replica, state.log.batch_base(offset))
         answer(state, event, **options)
 
-    patch.setattr(serving, "_answer", hasty)
+    patch.setattr(serving, "_fetch_answer", hasty)
 
 
 @rule("S9", seed=4)
