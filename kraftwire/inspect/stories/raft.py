@@ -7,7 +7,6 @@ import math
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 from kraftwire.capture.framing.frames import Ending, RawFrame
@@ -38,7 +37,7 @@ from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable, printable_lines
-from kraftwire.story.observed_exchange import Api, request_inside, response_inside
+from kraftwire.story.observed_exchange import request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
 from kraftwire.story.raft.leaders import BEFORE_LOG
 from kraftwire.story.raft.leaders import NOT_RECORDED as BEGIN_NOT_RECORDED
@@ -458,16 +457,7 @@ _STATES = (
 _NOTED = (FileKind.QUORUM_STATE, FileKind.LOG, FileKind.SNAPSHOT)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptRequest:
-    """A request that awaits its response; `api` is the API of the request in an envelope."""
-
-    body: Message
-    time: float
-    api: Api | None
-
-
-class RaftWriter(ExchangeSink[_KeptRequest]):
+class RaftWriter(ExchangeSink[ObservedFrame]):
     """Writes the story of each quorum."""
 
     needs_order = True
@@ -507,16 +497,16 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
 
     def keep_request(
         self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
-    ) -> _KeptRequest | None:
+    ) -> ObservedFrame | None:
         """Add a request to the story; return what its response needs of it."""
         observed = _observed_frame(frame, body)
-        api = self._unwrap(observed)
+        self._unwrap(observed)
         self._clusters.on_frame(observed)
-        return None if observed.body is None else _KeptRequest(observed.body, frame.time, api)
+        return None if observed.body is None else observed
 
     def take_response(
         self,
-        kept: _KeptRequest | None,
+        kept: ObservedFrame | None,
         frame: RawFrame,
         body: Message | None,
         _decoded: Frame | None,
@@ -528,21 +518,20 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         self._unwrap(observed)
         if kept is not None:
             observed.request, observed.request_time = kept.body, kept.time
-            if isinstance(body, EnvelopeResponse) and kept.api is not None:
-                observed.body = response_inside(body, kept.api)
+            if isinstance(body, EnvelopeResponse) and kept.inner_api is not None:
+                observed.body = response_inside(body, kept.inner_api)
         self._clusters.on_frame(observed)
 
-    def take_unanswered(self, kept: _KeptRequest, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, kept: ObservedFrame, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
 
-    def _unwrap(self, observed: ObservedFrame) -> Api | None:
-        """Replace an envelope's body by the request inside; return the API of that request."""
+    def _unwrap(self, observed: ObservedFrame) -> None:
+        """Replace an envelope's body by the request inside."""
         observed.is_forwarded = isinstance(observed.body, EnvelopeRequest | EnvelopeResponse)
-        if not isinstance(observed.body, EnvelopeRequest):
-            return None
-        inside = request_inside(observed.body, QUORUM_APIS)
-        observed.body = None if inside is None else inside.body
-        return None if inside is None else inside.api
+        if isinstance(observed.body, EnvelopeRequest):
+            inside = request_inside(observed.body, QUORUM_APIS)
+            observed.body = None if inside is None else inside.body
+            observed.inner_api = None if inside is None else inside.api
 
     def ending(self, ending: Ending) -> None:
         """Add the end of a connection."""

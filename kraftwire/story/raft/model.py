@@ -45,8 +45,9 @@ class ObservedFrame:
 
     `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
     where it was not decoded. A response has the body of its `request`, if known, and the time of
-    that request in `request_time`. For an envelope, the bodies are those inside, and
-    `is_forwarded` is set. `facts` are those of the capture, which may have lost the response.
+    that request in `request_time`. For an envelope, the bodies are those inside, `is_forwarded` is
+    set, and `inner_api` is the API of the request inside. `facts` are those of the capture, which
+    may have lost the response.
     """
 
     time: float
@@ -58,6 +59,7 @@ class ObservedFrame:
     request: Message | None = None
     request_time: float | None = None
     is_forwarded: bool = False
+    inner_api: tuple[int, int] | None = None
     facts: Request | None = None
 
     @property
