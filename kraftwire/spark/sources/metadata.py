@@ -49,16 +49,6 @@ Offset = dict[str, int]
 _SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
 
 
-class _LogPartition(InputPartition):
-    """Records of the log, after those of a snapshot if there is one."""
-
-    def __init__(self, start: Position, end: Position, snapshot: SnapshotId | None) -> None:
-        super().__init__((start, end, snapshot))
-        self.start = start
-        self.end = end
-        self.snapshot = snapshot
-
-
 class MetadataDataSource(DataSource):
     """A live metadata log; see README.md for the options."""
 
@@ -96,13 +86,13 @@ class _Rows:
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a task, as Arrow batches."""
-        assert isinstance(partition, _LogPartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
+        start, end, snapshot = partition.value
         with self._reader() as reader:
-            if partition.snapshot is not None:
-                for table in snapshot_rows(reader, partition.snapshot):
+            if snapshot is not None:
+                for table in snapshot_rows(reader, snapshot):
                     yield from table.select(target.names).cast(target).to_batches()
-            for table in log_rows(reader, partition.start, partition.end):
+            for table in log_rows(reader, start, end):
                 yield from table.select(target.names).cast(target).to_batches()
 
 
@@ -130,7 +120,8 @@ class _BatchReader(_Rows, DataSourceReader):
             last = min(max(self._bounds.offset_max + 1, first), end)
             if first > start.next_offset:
                 start = Position(reader.epoch_before(first), first)
-            return [_LogPartition(start, Position(reader.epoch_before(last), last), snapshot)]
+            reached = Position(reader.epoch_before(last), last)
+            return [InputPartition((start, reached, snapshot))]
 
 
 class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -201,7 +192,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"asked to go back from offset {first.next_offset} to {last.next_offset}",
                 file=METADATA_TOPIC,
             )
-        return [_LogPartition(first, last, snapshot)]
+        return [InputPartition((first, last, snapshot))]
 
     def commit(self, end: Offset) -> None:
         """Do nothing: no state is kept."""
