@@ -116,14 +116,15 @@ def decode(**options: Any) -> int:
     """
     output = _output(options)
     what = _reading(options, output)
+    make_sink = partial(_sink, output, what.is_live, options)
+    stream = sys.stdout.buffer if output is Output.JSONL else text_output()
+    read, jobs = None, _job_count(options["jobs"], output, what)
+    if jobs > 1:
+        from kraftwire.cli.processes import decode_captures  # few runs have several processes
 
-    return show(
-        what,
-        partial(_sink, output, what.is_live, options),
-        sys.stdout.buffer if output is Output.JSONL else text_output(),
-        jobs=_job_count(options["jobs"], output, what),
-        young_objects=_YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None,
-    )
+        read = partial(decode_captures, what, make_sink, stream, jobs)
+    young_objects = _YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None
+    return show(what, make_sink, stream, read=read, young_objects=young_objects)
 
 
 def _output(options: dict[str, Any]) -> Output:

@@ -187,26 +187,24 @@ def show(
     make_sink: MakeSink,
     stream: IO[Any] | None = None,
     *,
-    jobs: int = 1,
+    read: Callable[[Totals], object] | None = None,
     young_objects: int | None = None,
 ) -> int:
     """Show the inputs by an output, report the totals, and return the exit code.
 
-    The output is made with a stream, standard output as text unless another one is given. With
-    `jobs` of several the inputs are captures, which as many processes decode.
-    `young_objects` is for the garbage collector, see `collect_rarely`.
+    The output is made with a stream, standard output as text unless another one is given. `read`
+    reads the inputs in another way, and adds to the totals. `young_objects` is for the garbage
+    collector, see `collect_rarely`.
     """
     stream = text_output() if stream is None else stream
     collect_rarely(young_objects)
     run = reading.start(make_sink, stream)
     totals = run.totals
     with DecodeProgress(totals, is_wanted=not reading.is_quiet):
-        if jobs > 1:
-            from kraftwire.cli.processes import decode_captures  # most runs have one process
-
-            decode_captures(reading, make_sink, stream, jobs, totals)
-        else:
+        if read is None:
             reading.read(run, reading.inputs, Problems())
+        else:
+            read(totals)
     if not reading.is_quiet:
         _report(totals)
     return int(totals.exit_code)
