@@ -94,7 +94,8 @@ class KnownDifferences:
         """Return why the records of a step differ, if all of that is known."""
         if plain(java["op"])[0] in _PLACING:
             half = (not one.is_fenced and not one.is_active for one in self._candidates.values())
-            if java["re"] != ours["re"] and any(half):
+            has_failed = java["re"] != ours["re"] or (java["rec"] and not ours["rec"])
+            if has_failed and any(half):
                 return [BY_CHANCE]
             return [_AT_RANDOM] if self._is_placed(java, ours) else []
         theirs, own = (Counter(map(_text, step["rec"])) for step in (java, ours))
