@@ -37,7 +37,7 @@ from kraftwire.capture.packets.links import (
 from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.source import STDIN, CaptureInput, CaptureSource
 from kraftwire.capture.packets.time_order import TimeOrder, begins_in_order
-from kraftwire.capture.tcp import Flow, RecentPackets, Run
+from kraftwire.capture.tcp import Flow, PacketRun, RecentPackets
 from kraftwire.capture.tls import KeyLog, has_ciphers
 from kraftwire.errors import UsageError
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN, FRAME_SIZE_MAX
@@ -210,7 +210,7 @@ class Capture:
         if taken:
             order.latest_ns = in_order.latest_ns
             self.health.recorded.note_run(first_ns, last_ns)
-            self._recent.add_run(Run(where, after), taken)
+            self._recent.add_run(PacketRun(where, after), taken)
         return after, taken, last_ns
 
     def _is_next(self, segment: Segment) -> bool:

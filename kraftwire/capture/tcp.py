@@ -350,7 +350,7 @@ class Flow:
             self._lose(count, NO_STAMP, truncated=False)
 
 
-class Run(NamedTuple):
+class PacketRun(NamedTuple):
     """Packets that the engine has followed: its arguments, and where they end."""
 
     where: tuple[Any, ...]
@@ -364,9 +364,9 @@ class RecentPackets:
     """
 
     def __init__(self) -> None:
-        self.entries: deque[PacketValues | Run] = deque(maxlen=_PACKETS_KEPT)
+        self.entries: deque[PacketValues | PacketRun] = deque(maxlen=_PACKETS_KEPT)
 
-    def add_run(self, run: Run, count: int) -> None:
+    def add_run(self, run: PacketRun, count: int) -> None:
         """Add so many packets that the engine has followed."""
         if count >= _PACKETS_KEPT:
             self.entries.clear()
@@ -377,7 +377,7 @@ class RecentPackets:
         """The last packets, the latest one last."""
         found: list[PacketValues] = []
         for entry in reversed(self.entries):
-            if isinstance(entry, Run):
+            if isinstance(entry, PacketRun):
                 found += reversed(engine.core.read_packets(*entry.where, entry.end))
             else:
                 found.append(entry)

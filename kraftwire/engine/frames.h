@@ -37,8 +37,9 @@ enum { ATTRIBUTES(NUMBER_OF) ATTRIBUTE_COUNT };
 
 /* `flows` are the directions by their keys. Frames arrive in the list `frames`; `queue` says where one
    stands that began in an earlier file than `file`, whose bytes begin at `offset`. A frame longer than
-   the `packed` bytes of its compressed capture is left to Python; -1 without compression. `feed` is the readers' method of that name. Memory for frames of `counted_size_min`
-   bytes is counted, by Python. */
+   the `packed` bytes of its compressed capture is left to Python; -1 without compression. `feed`
+   is the readers' method of that name. Memory for frames of `counted_size_min` bytes is counted, by
+   Python. */
 typedef struct {
     PyObject_HEAD
     PyObject *classes[CLASSES];

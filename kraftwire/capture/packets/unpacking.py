@@ -124,8 +124,8 @@ class _Decoder(Protocol):
 class _StreamReader:
     """Unpacks the streams of a file, one after the other.
 
-    `packed_size` is the size of the file where it is known, else 0. With `is_large`, the dictionary
-    must be worth its memory.
+    `packed_size` is the size of the file where it is known, else 0. With a large dictionary
+    little input may not unpack to much: see `ensure_window`.
     """
 
     cut_text = _CUT
