@@ -47,7 +47,7 @@ def records(as_json: bool, template: str | None, **options: Any) -> int:
     """
     if as_json and template is not None:
         raise UsageError("--json and --template exclude each other")
-    from kraftwire.inspect.payload import DataJsonWriter, DataWriter, TemplateWriter
+    from kraftwire.inspect.records import DataJsonWriter, DataWriter, TemplateWriter
 
     what = reading(options, records="full")
     is_wanted_topic = topic_test(what.options.filters)

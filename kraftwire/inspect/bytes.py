@@ -57,19 +57,18 @@ _AT_ONCE_MAX = 64 * 1024
 _SHOWN = bytes(each if 0x20 <= each < 0x7F else ord(".") for each in range(256))
 
 
-def frame_spans(decoded: Frame, topics: TopicNames) -> Iterator[Span]:
+def frame_spans(frame: Frame, topics: TopicNames) -> Iterator[Span]:
     """Yield the spans of a frame.
 
     Positions count from the byte after the frame's length, which itself is [-4, 0). Values are
     texts. Secrets are hidden as `hidden_ranges` says.
     """
-    frame = decoded.raw
     size = Span("size", -_PREFIX_SIZE, 0, str(frame.size))
-    if decoded.is_token:
+    if frame.is_token:
         found: Iterable[Span] = [Span("token", 0, len(frame.data), "")]
     else:
-        found = _FrameSpans(decoded, topics).spans()
-    hidden = hidden_ranges(decoded)
+        found = _FrameSpans(frame, topics).spans()
+    hidden = hidden_ranges(frame)
     if not hidden:
         return chain((size,), found)
     return chain((size,), (_hide(span, hidden) for span in found))
@@ -361,10 +360,10 @@ def _spans_of(root: Annotation) -> Iterator[Span]:
 class BytesWriter(ExchangeWriter):
     """Writes the bytes of requests and responses, and of lines of files."""
 
-    def frame_lines(self, decoded: Frame) -> Iterator[str]:
+    def frame_lines(self, frame: Frame) -> Iterator[str]:
         """Yield the lines of the frame, from its length prefix to its last byte."""
-        data = decoded.size.to_bytes(4, "big", signed=True) + decoded.data
-        found = frame_spans(decoded, self._topics)
+        data = frame.size.to_bytes(4, "big", signed=True) + frame.data
+        found = frame_spans(frame, self._topics)
         return self._lines(found, data, -4, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import TextIO
 
-from kraftwire import messages
-from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.records import RecordsForm
@@ -18,14 +16,12 @@ from kraftwire.decode.exchange.sinks import DecodedExchangeSink, no_response_tex
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
-from kraftwire.protocol.error_codes import error_name
 
 _NS_PER_MS = 1_000_000
 # Lines are made printable in groups of this size; a frame may have millions.
 _LINES_TOGETHER = 256
 # Blocks are written together up to this many characters, unless the output is live.
 _TEXT_TOGETHER = 64 * 1024
-_NAMES_KEPT_MAX = 1000
 
 
 class ExchangeWriter(DecodedExchangeSink):
@@ -49,8 +45,6 @@ class ExchangeWriter(DecodedExchangeSink):
         self._form = records or RecordsForm()
         self._texts: list[str] = []
         self._size = 0
-        self._names: dict[tuple[int | None, int | None], str] = {}
-        self._clients: dict[str, str] = {}
 
     def exchange(
         self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
@@ -62,7 +56,7 @@ class ExchangeWriter(DecodedExchangeSink):
         self._add(self._head(first, response))
         for shown in (request, response):
             if shown is not None:
-                self._write_decoded(shown)
+                self._write_frame(shown)
         self._add("\n")
         if self._is_live:
             self._flush()
@@ -78,7 +72,7 @@ class ExchangeWriter(DecodedExchangeSink):
         super().finish()
         self._flush()
 
-    def frame_lines(self, decoded: Frame) -> Iterator[str]:
+    def frame_lines(self, frame: Frame) -> Iterator[str]:
         """Return the lines of a frame that a subclass shows."""
         raise NotImplementedError
 
@@ -88,65 +82,40 @@ class ExchangeWriter(DecodedExchangeSink):
 
     # -- blocks --------------------------------------------------------------------------------
 
-    def _write_decoded(self, decoded: Frame) -> None:
-        self._put(chain((self._decoded_side(decoded),), self.frame_lines(decoded)))
-        if decoded.findings:
-            self._put(self._findings(decoded))
+    def _write_frame(self, frame: Frame) -> None:
+        self._put(chain((self._side(frame),), self.frame_lines(frame)))
+        if frame.findings:
+            self._put(self._findings(frame))
 
     def _head(self, first: Frame, response: Frame | None) -> str:
-        frame = first.raw
-        is_token = first.is_token
         parts = []
-        if frame.connection:
-            parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]
-        parts.append("SASL token" if is_token else self._name(frame))
-        if frame.correlation_id is not None:
-            parts.append(f"correlation {frame.correlation_id}")
+        if first.connection:
+            parts = [utc_text(first.time_ns // _NS_PER_MS), first.connection]
+        api = first.api_name or f"API {first.api_key}"
+        parts.append("SASL token" if first.is_token else f"{api} v{first.api_version}")
+        if first.correlation_id is not None:
+            parts.append(f"correlation {first.correlation_id}")
         if response is not None and response.latency_ms is not None:
             parts.append(f"{response.latency_ms:.3f} ms")
-        if response is None and frame.connection and not is_token:
-            parts.append(no_response_text(frame.request))
+        if response is None and first.connection and not first.is_token:
+            parts.append(no_response_text(first.raw.request))
         text = paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
         return printable_lines([text], is_painted=self._is_coloured)
 
-    def _name(self, frame: RawFrame) -> str:
-        """Return the name of the API, and its version."""
-        key = frame.api_key, frame.api_version
-        name = self._names.get(key)
-        if name is None:
-            api = None if frame.api_key is None else messages.API_NAMES.get(frame.api_key)
-            name = f"{api or f'API {frame.api_key}'} v{frame.api_version}"
-            if len(self._names) >= _NAMES_KEPT_MAX:
-                self._names.clear()
-            self._names[key] = name
-        return name
-
-    def _side(self, frame: RawFrame, number: int) -> str:
-        """Return the head of a frame: its direction, size, frame number and client id."""
-        text = f"  {frame.direction}: {frame.size:,} bytes, frame {number}"
-        request = frame.request
-        if request is None or request.client_id is None or not frame.is_request:
-            return text
-        client = self._clients.get(request.client_id)
-        if client is None:
-            client = f", client id {printable(request.client_id)}"
-            if len(self._clients) >= _NAMES_KEPT_MAX:
-                self._clients.clear()
-            self._clients[request.client_id] = client
-        return text + client
-
-    def _decoded_side(self, decoded: Frame) -> str:
-        text = self._side(decoded.raw, decoded.frame)
-        if decoded.is_assumed:
-            text += f", read as v{decoded.body_version}"
-        if codes := decoded.error_codes:
-            names = ", ".join(map(error_name, codes))
+    def _side(self, frame: Frame) -> str:
+        """Return the head of a frame: direction, size, number, client id, version and errors."""
+        text = f"  {frame.direction}: {frame.size:,} bytes, frame {frame.frame}"
+        if frame.is_request and frame.client_id is not None:
+            text += f", client id {printable(frame.client_id)}"
+        if frame.is_assumed:
+            text += f", read as v{frame.body_version}"
+        if names := ", ".join(frame.error_names):
             text += "  " + paint(names, RED, is_wanted=self._is_coloured)
         return text
 
-    def _findings(self, decoded: Frame) -> Iterator[str]:
-        show = not decoded.hides_bytes
-        for finding in decoded.findings:
+    def _findings(self, frame: Frame) -> Iterator[str]:
+        show = not frame.hides_bytes
+        for finding in frame.findings:
             at = "" if finding.offset is None else f" at byte {finding.offset}"
             path = f" {finding.path}" if finding.path else ""
             detail = f"    finding {finding.id}{at}{path}: {finding.text(show_bytes=show)}"

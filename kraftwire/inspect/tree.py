@@ -18,7 +18,7 @@ from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, with_remarks
 from kraftwire.inspect.exchange_blocks import ExchangeWriter
-from kraftwire.inspect.payload import payload_of
+from kraftwire.inspect.records import content_of
 from kraftwire.inspect.values import cut, value_text
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
@@ -140,7 +140,7 @@ class Tree:
         """Return a key or value as text; `value` is base64 or the word that stands for a secret."""
         if value == REDACTED:
             return REDACTED
-        text = payload_of(None if value is None else b64decode(value)).quoted()
+        text = content_of(None if value is None else b64decode(value)).quoted()
         return text if self._is_full else cut(text)
 
 
@@ -196,17 +196,17 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
 class TreeWriter(ExchangeWriter):
     """Writes the fields of requests and responses, and the content of files."""
 
-    def frame_lines(self, decoded: Frame) -> Iterator[str]:
+    def frame_lines(self, frame: Frame) -> Iterator[str]:
         """Yield the lines of the body."""
-        if decoded.is_token:
-            yield from json_lines("token", decoded.nested["token"], "    ", is_full=self._is_full)
+        if frame.is_token:
+            yield from json_lines("token", frame.nested["token"], "    ", is_full=self._is_full)
             return
-        body, cls = decoded.lazy_body_json, decoded.payload.body_class
+        body, cls = frame.lazy_body_json, frame.payload.body_class
         if body is None or cls is None:
             yield "    the body is not decoded"
             return
         tree = Tree(self._topics, is_full=self._is_full)
-        yield from tree.message(cls.facts(), body, decoded.nested, "    ")
+        yield from tree.message(cls.facts(), body, frame.nested, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
         """Yield the lines of a batch with its records, an index entry, or a state file."""

@@ -17,13 +17,13 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frames import topic_test
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.errors import UsageError
-from kraftwire.inspect.payload import (
+from kraftwire.inspect.records import (
     DataJsonWriter,
     DataWriter,
     PlacedRecord,
     Template,
     TemplateWriter,
-    payload_of,
+    content_of,
 )
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
@@ -74,7 +74,7 @@ def _run(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[
 )
 def test_payloads_are_recognized(data: bytes | None, quoted: str, plain: str) -> None:
     """JSON, text, a schema's id and bytes are distinguished, and nothing else is guessed."""
-    payload = payload_of(data)
+    payload = content_of(data)
     assert payload.quoted() == quoted
     assert payload.plain() == plain
 

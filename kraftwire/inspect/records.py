@@ -1,4 +1,4 @@
-"""The payloads of records for people: found in frames and files, recognized, and written.
+"""Records for people: found in frames and files, their content recognized, and written.
 
 Owns the search for topic, partition and offset of a record (a Produce request, for example, lacks
 offsets, which its response brings), the distinction of JSON, text, bytes after a schema id, and
@@ -62,8 +62,8 @@ _RECORD_APIS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
-    """A payload and its kind.
+class Content:
+    """The content of a key, a value or a header, and its kind.
 
     `text` is JSON on one line, or text; for bytes it is hex. `data` are the bytes after the prefix
     with the `schema_id`, if there is one.
@@ -75,7 +75,7 @@ class Payload:
     schema_id: int | None = None
 
     def quoted(self) -> str:
-        """Return the payload in a form that distinguishes text from all other kinds.
+        """Return it in a form that distinguishes text from all other kinds.
 
         Text is in quotes, JSON as it is, and bytes are their number and their hex.
         """
@@ -91,7 +91,7 @@ class Payload:
         return self.text or self.kind
 
     def plain(self) -> str:
-        """Return the payload alone: text without quotes, an empty string for null."""
+        """Return it alone: text without quotes, an empty string for null."""
         return self.text if self.schema_id is None else f"schema {self.schema_id} {self.text}"
 
     def to_json(self) -> dict[str, Any]:
@@ -108,10 +108,10 @@ class Payload:
         return found
 
 
-_NULL = Payload("null")
+_NULL = Content("null")
 
 
-def payload_of(data: bytes | None) -> Payload:
+def content_of(data: bytes | None) -> Content:
     """Return the content of a record's bytes. None stands for null."""
     if data is None:
         return _NULL
@@ -122,16 +122,16 @@ def payload_of(data: bytes | None) -> Payload:
     return _plain(data, None)
 
 
-def _plain(data: bytes, schema_id: int | None) -> Payload:
+def _plain(data: bytes, schema_id: int | None) -> Content:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return Payload("bytes", data.hex(" "), data, schema_id)
+        return Content("bytes", data.hex(" "), data, schema_id)
     if _CONTROLS.search(text):
-        return Payload("bytes", data.hex(" "), data, schema_id)
+        return Content("bytes", data.hex(" "), data, schema_id)
     if text.lstrip().startswith(_JSON_STARTS) and _is_json(text):
-        return Payload("json", _on_one_line(text), data, schema_id)
-    return Payload("text", text, data, schema_id)
+        return Content("json", _on_one_line(text), data, schema_id)
+    return Content("text", text, data, schema_id)
 
 
 def _is_json(text: str) -> bool:
@@ -189,11 +189,9 @@ def records_of_exchange(
     request: Frame | None, response: Frame | None, is_wanted: TopicTest
 ) -> Iterator[PlacedRecord]:
     """Yield the records of a request and its response, either of which may be missing."""
-    for decoded in (request, response):
-        if decoded is None or decoded.is_token:
-            continue
-        for field in decoded.batches:
-            place = _place(decoded, field, response)
+    for frame in filter(None, (request, response)):
+        for field in frame.batches:
+            place = _place(frame, field, response)
             if is_wanted(place.topic, place.partition):
                 yield from _records(field.batches or (), place)
 
@@ -208,10 +206,10 @@ def records_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[PlacedReco
         yield from _records([line.json], _Place(topic, partition))
 
 
-def _place(decoded: Frame, field: FieldBatches, response: Frame | None) -> _Place:
+def _place(frame: Frame, field: FieldBatches, response: Frame | None) -> _Place:
     holder = field.where.holder
     partition = getattr(holder, "partition_index", getattr(holder, "index", None))
-    api = decoded.api_name or ""
+    api = frame.api_name or ""
     if api != _PRODUCE:
         return _Place(field.topic, partition, api)
     result = _partition_response(field, partition, response)
@@ -263,13 +261,13 @@ def _bytes(value: str | None) -> bytes | str | None:
 
 
 def quoted_text(value: Value) -> str:
-    """Return a payload, with text in quotes, or the word that stands for a secret."""
-    return value if isinstance(value, str) else payload_of(value).quoted()
+    """Return a key or value, with text in quotes, or the word that stands for a secret."""
+    return value if isinstance(value, str) else content_of(value).quoted()
 
 
 def plain_text(value: Value) -> str:
-    """Return a payload without quotes, or the word that stands for a secret; empty for null."""
-    return value if isinstance(value, str) else payload_of(value).plain()
+    """Return a key or value without quotes, empty for null, or the word for a secret."""
+    return value if isinstance(value, str) else content_of(value).plain()
 
 
 def decoded_text(decoded: dict[str, Any]) -> str:
@@ -339,13 +337,13 @@ def json_line(row: PlacedRecord) -> str:
 def _json(value: Value) -> dict[str, Any]:
     if isinstance(value, str):
         return {"format": "redacted", "data": None}
-    found = payload_of(value).to_json()
+    found = content_of(value).to_json()
     if found["format"] != "json":
         return found
     try:
         json.dumps([[[found]]])
     except RecursionError:
-        found = {**found, "format": "text", "data": payload_of(value).text}
+        found = {**found, "format": "text", "data": content_of(value).text}
     return found
 
 
@@ -438,10 +436,10 @@ class DataWriter(DecodedExchangeSink):
         self._is_live = is_live
         self._is_wanted = is_wanted_topic
 
-    def frame(self, decoded: Frame) -> None:
+    def frame(self, frame: Frame) -> None:
         """Take the next frame; bodies without records are not decoded."""
-        if decoded.api_key in _RECORD_APIS:
-            super().frame(decoded)
+        if frame.api_key in _RECORD_APIS:
+            super().frame(frame)
 
     def exchange(
         self, request: Frame | None, response: Frame | None, _is_awaited: bool, /
