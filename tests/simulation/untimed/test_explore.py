@@ -117,7 +117,7 @@ def test_a_seed_always_takes_the_same_path() -> None:
 
 def test_a_path_can_be_played_again() -> None:
     """So can parts of it: what no longer applies is skipped."""
-    plan = replace(draw(5), steps=200)
+    plan = replace(draw(9), steps=200)
     found = explore(plan)
     again = play(plan, found.path)
     assert (again.steps, again.commits) == (found.steps, found.commits)
@@ -126,11 +126,11 @@ def test_a_path_can_be_played_again() -> None:
     assert 0 < half.steps < found.steps
 
 
-def _failing(break_rule: Break, patch: pytest.MonkeyPatch) -> Plan:
+def _failing(break_rule: Break, invariant: str, patch: pytest.MonkeyPatch) -> Plan:
     break_rule(patch)
     for seed in range(500):
         plan = draw(seed)
-        if explore(plan).invariant:
+        if explore(plan).invariant == invariant:
             return plan
     raise AssertionError("a broken rule is not found")
 
@@ -141,7 +141,7 @@ def _failing(break_rule: Break, patch: pytest.MonkeyPatch) -> Plan:
         (older_epoch_counted, 0, "S10", "last committed batch:"),
         (second_vote, 0, "S3", "vote for"),
         # The path of an earlier seed takes more time to shrink than there is.
-        (cuts_committed, 30, "S11", "must hold:"),
+        (cuts_committed, 11, "S11", "must hold:"),
         (half_elects, 0, "S17", "among"),
     ],
     ids=["older epoch counted", "second vote", "cuts committed", "half elects"],
@@ -169,7 +169,7 @@ def test_the_command_prints_how_to_repeat_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The report is for people, the last line for their shell."""
-    plan = _failing(older_epoch_counted, monkeypatch)
+    plan = _failing(older_epoch_counted, "S10", monkeypatch)
     seed = plan.seed
     assert main(["sim", "explore", "--seeds", f"{seed}-{seed}", "--json"]) == 1
     shown = capsys.readouterr()
