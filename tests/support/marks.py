@@ -28,6 +28,7 @@ MARKS: dict[str, tuple[str, ...]] = {
     "tidy/test_circles": ("slow",),
     "tidy/test_hops": ("slow",),
     "tidy/test_readme": ("slow",),
+    "tidy/test_readme_files": (),
     "tidy/test_recipes": ("slow",),
     "tidy/test_wheel": ("slow",),
     "unit/": (),
