@@ -65,7 +65,7 @@ quick: setup check
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 
 # All tests but the longest cases, by four processes: tests with real Kafka mostly wait, so two processors
-# are busy with them. Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
+# are busy with them. Who begins with what is in tests/support/suite/shifts.py; the many short unit tests come last.
 test: setup check spark
 	$(BIN)/python -m tools.twice -m "not full" --numprocesses 4 --dist loadfile --no-loadscope-reorder \
 	  --ignore tests/spark/cluster --ignore tests/spark/killed \

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import settings
 
 from kraftwire import engine
-from tests.support.engines import FOR_EACH_ENGINE, use
-from tests.support.marks import QUICK, has_only_slow, marks_of
-from tests.support.of_the_day import of_the_day
-from tests.support.running_tests import RunningTests
+from tests.support.suite.engines import FOR_EACH_ENGINE, use
+from tests.support.suite.marks import QUICK, has_only_slow, marks_of
+from tests.support.suite.of_the_day import of_the_day
+from tests.support.suite.running_tests import RunningTests
 
 if TYPE_CHECKING:
-    from tests.support.shifts import Shifts
+    from tests.support.suite.shifts import Shifts
 
 _TESTS = Path(__file__).parent
 _BEGAN = pytest.StashKey[float]()
@@ -101,7 +101,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shifts | 
     """Let files that wait run next to files that compute, where whole files are assigned."""
     if config.option.dist != "loadfile":
         return None
-    from tests.support.shifts import Shifts
+    from tests.support.suite.shifts import Shifts
 
     return Shifts(config, log)
 

@@ -22,9 +22,9 @@ from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
 import kraftwire.decode
 from kraftwire.records.json_form import decode_record
-from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import combined_node
-from tests.support.maven import KAFKA
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import KAFKA
+from tests.support.kafka.process import combined_node
 
 _TOPIC = "tiered"
 _PARTITION = "__remote_log_metadata-0"

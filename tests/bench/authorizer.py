@@ -26,7 +26,7 @@ from kraftwire.security.acls import ResourceType as Kind
 from kraftwire.security.principal import Principal
 from tests.bench.java_reader import has_java
 from tests.bench.report import Bar, microseconds, print_bars, print_table
-from tests.support.java import JavaPeer
+from tests.support.kafka.java import JavaPeer
 
 __all__ = ["run"]
 

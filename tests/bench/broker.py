@@ -16,9 +16,9 @@ from kraftwire.testing.ports import free_ports
 from tests.bench.log_job import query_seconds
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.tree import Tree, run_tree
-from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode
-from tests.support.maven import KAFKA, directory_of, kafka_classpath
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import KAFKA, directory_of, kafka_classpath
+from tests.support.kafka.process import KafkaCluster, KafkaNode
 
 __all__ = ["run"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftwire import engine
-from tests.support.engines import use
+from tests.support.suite.engines import use
 
 __all__ = ["OURS", "PURE", "enter"]
 

@@ -18,8 +18,8 @@ from statistics import median
 
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA, directory_of
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.maven import CACHE, KAFKA, directory_of
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.measure import run_process
 from tests.bench.report import console
-from tests.support.maven import CACHE
+from tests.support.kafka.maven import CACHE
 from tools.repeat_capture import repeat
 
 __all__ = ["Traffic", "clients", "load", "quorum"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench.report import console
-from tests.support.maven import KAFKA, directory_of
+from tests.support.kafka.maven import KAFKA, directory_of
 
 __all__ = ["JavaReader", "has_java", "java_reader"]
 

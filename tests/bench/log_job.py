@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests.bench.columns import segment
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.tree import Tree
-from tests.support.maven import CACHE
+from tests.support.kafka.maven import CACHE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA, directory_of
-from tests.support.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
+from tests.support.kafka.maven import CACHE, KAFKA, directory_of
+from tests.support.kafka.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
 
 __all__ = ["run"]
 

@@ -28,11 +28,11 @@ from tests.bench.java_reader import has_java
 from tests.bench.report import Bar, console, microseconds, print_table
 from tests.bench.siege.honest import lengthen_log
 from tests.bench.siege.peer import request
-from tests.support.kafka_process import kafka_uuid
-from tests.support.mixed_quorum import JAVA, OURS
-from tests.support.mixed_quorum.member import Member
-from tests.support.raft_messages import fetch
-from tests.support.secured_kafka import (
+from tests.support.kafka.mixed_quorum import JAVA, OURS
+from tests.support.kafka.mixed_quorum.member import Member
+from tests.support.kafka.process import kafka_uuid
+from tests.support.raft.messages import fetch
+from tests.support.security.kafka import (
     MODULES,
     USER,
     USER_PASSWORD,

@@ -15,7 +15,7 @@ from kraftwire.records.builder import BatchHeader, build_batch
 from tests.bench.engines import OURS, PURE
 from tests.bench.measure import Run, run_process
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA, directory_of
+from tests.support.kafka.maven import CACHE, KAFKA, directory_of
 
 __all__ = ["run"]
 

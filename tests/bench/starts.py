@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bench.java_reader import has_java
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum
 
 __all__ = ["RELEASES", "Seconds", "run", "start_pair"]
 

@@ -18,7 +18,7 @@ from kraftwire.security.principal import Principal
 from tests.bench.report import Bar, console, print_bars
 from tests.hostile.grown import GrownNode, Size, grown
 from tests.hostile.largest import LargestRequest, largest_requests
-from tests.support.node_stub import request_of
+from tests.support.nodes.stub import request_of
 
 __all__ = ["run"]
 

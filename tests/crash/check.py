@@ -9,7 +9,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.disk import SimFiles
 from tests.crash.script import DIRECTORIES, Batches, Expectation
-from tests.support.log_batches import batch
+from tests.support.logs.batches import batch
 
 
 def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> str | None:

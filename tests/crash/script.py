@@ -18,7 +18,7 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
-from tests.support.log_batches import batch
+from tests.support.logs.batches import batch
 
 DIRECTORIES = Directories(
     node_id=3,

@@ -13,7 +13,7 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.cursor import _read_natively, read_all
 from kraftwire.records.record import Section
 from tests.engine.columns import search_columns
-from tests.support.mutations import mutated
+from tests.support.messages.mutations import mutated
 
 _DAMAGED = 40
 # Longer ones take too long to read by columns with many bounds.

@@ -13,7 +13,7 @@ from typing import Any
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
-from tests.support.captures import golden
+from tests.support.captures.decoded import golden
 
 __all__ = ["FORMS", "damaged", "same_frames", "same_index"]
 

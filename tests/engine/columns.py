@@ -13,7 +13,7 @@ from kraftwire.records import read_batches
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.compression import CODEC_MASK
 from kraftwire.records.header import COUNT_FIELD, CRC_START, HEADER_SIZE, LOG_OVERHEAD, SIZE_FIELD
-from tests.support.mutations import mutated
+from tests.support.messages.mutations import mutated
 
 _BYTES_MAX = 1 << 20
 _DAMAGED = 12

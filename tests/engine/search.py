@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from kraftwire.messages import find, names
 from kraftwire.wire.message import Message
 from tests.engine.twins import compare_decoding, compare_encoding, spoil
-from tests.support.mutations import mutated
-from tests.support.random_messages import random_message
+from tests.support.messages.mutations import mutated
+from tests.support.messages.random_messages import random_message
 
 # For each message, the number of damaged copies and of messages with odd values.
 _DAMAGED = 40

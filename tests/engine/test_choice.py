@@ -12,7 +12,7 @@ import pytest
 from kraftwire import engine
 from kraftwire.errors import UsageError
 from kraftwire.messages.vote_request import VoteRequest
-from tests.support.engines import FOR_EACH_ENGINE, use
+from tests.support.suite.engines import FOR_EACH_ENGINE, use
 from tests.tidy.sources import ROOT
 
 

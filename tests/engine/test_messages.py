@@ -13,7 +13,7 @@ from kraftwire.wire.plans import describe
 from tests.engine.search import search_messages
 from tests.engine.twins import FellBack, compare_decoding, compare_encoding, plan_of
 from tests.fuzz.outcome import naming, seed
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

@@ -15,7 +15,7 @@ from kraftwire import engine  # noqa: E402
 from tests.engine.captures import FORMS, damaged, same_index  # noqa: E402
 from tests.engine.packets import search_packets  # noqa: E402
 from tests.fuzz.outcome import seed  # noqa: E402
-from tests.support.captures import golden  # noqa: E402
+from tests.support.captures.decoded import golden  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

@@ -24,7 +24,7 @@ from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 from tests.engine.columns import columns_of
 from tests.engine.twins import FellBack, compare_decoding, plan_of
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

@@ -18,8 +18,8 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.wire.json_form import describe_json, json_plan
 from tests.engine.texts import compare_json, compare_json_batches, search_texts
 from tests.fuzz.outcome import naming, seed
-from tests.support.mutations import mutated
-from tests.support.vectors import Vector, vectors
+from tests.support.messages.mutations import mutated
+from tests.support.messages.vectors import Vector, vectors
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

@@ -25,8 +25,8 @@ from kraftwire.records.reader import BatchReader
 from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 from tests.engine.search import versions
-from tests.support.mutations import mutated
-from tests.support.random_messages import random_message
+from tests.support.messages.mutations import mutated
+from tests.support.messages.random_messages import random_message
 
 _DAMAGED = 10
 # Letters that the engine writes itself; all others it leaves to Python.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bench.report import console, print_table
 from tests.failures.script import CONTROLLER_KILLED, Outcome, Step, run_script
-from tests.support.mixed_quorum import JAVA, OURS
+from tests.support.kafka.mixed_quorum import JAVA, OURS
 
 _KINDS = {"Kafka": JAVA, "kraftwire": OURS}
 

@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.failures.senders import Sender, contents
-from tests.support.mixed_quorum import JAVA, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum import JAVA, MixedQuorum, wait_until
 
 CONTROLLERS, BROKERS = (1, 2, 3), (101, 102, 103)
 FACTORS = {"twice": 2, "thrice": 3}

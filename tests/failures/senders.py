@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import confluent_kafka
 
-from tests.support.mixed_quorum import wait_until
+from tests.support.kafka.mixed_quorum import wait_until
 
 _SEND_SECONDS_MAX = 120.0
 _PAUSE_SECONDS = 0.02

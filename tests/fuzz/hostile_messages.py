@@ -20,10 +20,11 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from tests.support import raft_messages as peer
-from tests.support.raft_disk import Control, snapshot_bytes
-from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import (
+from tests.support.messages.random_messages import random_message
+from tests.support.raft import messages as peer
+from tests.support.raft.disk import Control, snapshot_bytes
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import (
     FEATURES,
     JAVA_FEATURES,
     LISTENER,
@@ -32,7 +33,6 @@ from tests.support.raft_nodes import (
     features,
     voters_control,
 )
-from tests.support.random_messages import random_message
 
 REQUESTS = (
     "VoteRequest",

@@ -14,9 +14,9 @@ from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.raft.voters import VoterSet
 from kraftwire.wire.message import Message
 from tests.fuzz.hostile_messages import ERRORS, Speech
-from tests.support.raft_disk import snapshot_bytes
-from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import LISTENER
+from tests.support.raft.disk import snapshot_bytes
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import LISTENER
 
 _SOFTWARE = ["", "kraftwire", "apache-kafka-java", "\0"]
 # Units: milliseconds. Long ones end most roles, and so are rare.

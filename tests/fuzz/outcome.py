@@ -13,8 +13,8 @@ from kraftwire.errors import WireError
 from kraftwire.messages import find
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import read_message
-from tests.support.random_messages import SEED_VARIABLE
-from tests.support.vectors import vectors
+from tests.support.messages.random_messages import SEED_VARIABLE
+from tests.support.messages.vectors import vectors
 
 # All runs are alike unless the variable asks for a different one.
 _SEED = 20251121

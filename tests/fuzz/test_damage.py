@@ -20,8 +20,8 @@ from tests.fuzz.outcome import (
     seed,
     survive,
 )
-from tests.support.mutations import mutated
-from tests.support.vectors import vectors
+from tests.support.messages.mutations import mutated
+from tests.support.messages.vectors import vectors
 
 # Every place of a short message; of a long one the start, the end and an even choice between.
 CUTS_MAX = 24

@@ -14,8 +14,8 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.jsonl import to_line
-from tests.support.captures import GOLDEN, golden
-from tests.support.mutations import mutated
+from tests.support.captures.decoded import GOLDEN, golden
+from tests.support.messages.mutations import mutated
 
 ROUNDS = 1500
 

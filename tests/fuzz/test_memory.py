@@ -19,7 +19,7 @@ from kraftwire.wire.plans import python_decoder
 from kraftwire.wire.reader import Annotation, annotate
 from kraftwire.wire.writer import _Writer
 from tests.fuzz.outcome import naming, samples
-from tests.support.command_memory import SPARE
+from tests.support.commands.memory import SPARE
 
 # A struct of many empty arrays is the largest object that eight bytes on the wire can become. A
 # tenth of both stays unused.

@@ -25,8 +25,8 @@ from kraftwire.records.reader import read_batches
 from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
 from tests.fuzz.outcome import seed
-from tests.support.odd_metadata import odd_log
-from tests.support.random_messages import SEED_VARIABLE
+from tests.support.messages.random_messages import SEED_VARIABLE
+from tests.support.metadata.odd import odd_log
 
 _LOGS, _RECORDS = 40, 60
 

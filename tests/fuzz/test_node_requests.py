@@ -24,8 +24,8 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.handlers.versions import RAFT_APIS, offered
 from kraftwire.protocol.envelope import decode_request, encode_request, encode_response
 from kraftwire.wire.frame import FrameBuffer, frame
-from tests.support.node_process import NodeQuorum, describe
-from tests.support.random_messages import SEED_VARIABLE, random_message
+from tests.support.messages.random_messages import SEED_VARIABLE, random_message
+from tests.support.nodes.process import NodeQuorum, describe
 
 REQUESTS = 250
 ANSWERS = 150

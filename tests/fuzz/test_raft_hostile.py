@@ -14,11 +14,10 @@ from kraftwire.raft.effects import ElectionState
 from tests.fuzz.hostile_peers import Hostile
 from tests.fuzz.outcome import seed
 from tests.history.putting_back import Edit, put_back
-from tests.support.raft_disk import snapshot_bytes
-from tests.support.raft_downloads import EPOCH, LEADER, behind, sent_to
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import add_voter, begin, fetched
-from tests.support.raft_quorums import caught_up, leading
+from tests.support.raft.disk import snapshot_bytes
+from tests.support.raft.downloads import EPOCH, LEADER, behind, sent_to
+from tests.support.raft.lone import Lone, caught_up, leading, stored_log
+from tests.support.raft.messages import add_voter, begin, fetched
 
 _STEPS = 120
 _RUNS = 10

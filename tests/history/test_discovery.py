@@ -10,10 +10,9 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, fetch, fetched
-from tests.support.raft_nodes import LISTENER, endpoint
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import LISTENER, begin, endpoint, fetch, fetched
 
 
 @history(

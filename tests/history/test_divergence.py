@@ -14,10 +14,10 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.sim.disk import PowerCut, SimFiles
 from tests.history.putting_back import Edit, history
-from tests.support.log_batches import TOPIC, TOPIC_ID, append
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetched
 
 _SETTINGS = LogSettings(segment_bytes=2500, index_interval_bytes=300, index_bytes=600)
 

@@ -7,10 +7,18 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.config import RaftTimers
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, end, fetch, vote, voted
-from tests.support.raft_nodes import LISTENER, directory_id, endpoint
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import (
+    LISTENER,
+    begin,
+    directory_id,
+    end,
+    endpoint,
+    fetch,
+    vote,
+    voted,
+)
 
 
 @history(

@@ -13,9 +13,9 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.invariants import Violation
 from kraftwire.wire.message import Message
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch, fetched
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetch, fetched
 
 _BY_COUNTING = Edit(
     "kraftwire.raft.progress:LeaderProgress.high_watermark",

@@ -7,10 +7,9 @@ from kraftwire.raft.accumulator import Accumulator, Refusal
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.voters import ReplicaKey
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import fetch
-from tests.support.raft_nodes import directory_id, voter_set
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import directory_id, fetch, voter_set
 
 
 @history(

@@ -9,8 +9,8 @@ from kraftwire.errors import WireError
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetched
 
 _HEADER_PROBLEM = "kraftwire.raft.batches:_header_problem"
 

@@ -30,10 +30,9 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
-from tests.support.node_stub import request_of
-from tests.support.raft_disk import Disk
-from tests.support.raft_messages import CLUSTER_ID, voted
-from tests.support.raft_nodes import directory_id, endpoint, voter_set
+from tests.support.nodes.stub import request_of
+from tests.support.raft.disk import Disk
+from tests.support.raft.messages import CLUSTER_ID, directory_id, endpoint, voted, voter_set
 
 Persist = Callable[[effects.PersistQuorumState], None]
 

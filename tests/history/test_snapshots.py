@@ -19,12 +19,11 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles
 from tests.history.putting_back import Edit, history
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
-from tests.support.lone_replica import LoneReplica
-from tests.support.raft_disk import snapshot_bytes
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch, fetched, snapshot_part
-from tests.support.raft_nodes import dynamic_set, voters_control
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, put_snapshot
+from tests.support.raft.disk import snapshot_bytes
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import dynamic_set, fetch, fetched, snapshot_part, voters_control
+from tests.support.raft.replica import LoneReplica
 
 _SETTINGS = LogSettings(segment_bytes=600, index_interval_bytes=200, index_bytes=600)
 _PARTITION = partition_directory("/log", TOPIC)

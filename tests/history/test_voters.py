@@ -9,10 +9,18 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import VoterSet
 from kraftwire.records.control import ControlType, control_batch
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import add_voter, fetch, fetched, remove_voter, update_voter
-from tests.support.raft_nodes import directory_id, dynamic_set, voters_control
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import (
+    add_voter,
+    directory_id,
+    dynamic_set,
+    fetch,
+    fetched,
+    remove_voter,
+    update_voter,
+    voters_control,
+)
 
 
 def _set_at(offset: int, epoch: int, voters: VoterSet) -> bytes:

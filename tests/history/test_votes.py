@@ -15,10 +15,9 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.invariants import Violation
 from tests.history.putting_back import Edit, history
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import vote
-from tests.support.raft_nodes import directory_id
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import directory_id, vote
 
 _STATE = "/log/quorum-state"
 

@@ -30,7 +30,7 @@ from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.security.acls import ALLOW, LITERAL, PREFIXED, ResourceType
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode
+from tests.support.nodes.stub import StubNode
 
 BROKERS = range(1, 201)
 

@@ -16,7 +16,7 @@ from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
-from tests.support.pcap_builder import Session, pcap_of
+from tests.support.captures.builder import Session, pcap_of
 
 # Clears the screen, sets the title, rings the bell, forges a line, reverses text, hides text.
 NAME = (

@@ -28,8 +28,8 @@ from kraftwire.transport.handshakes import Handshakes
 from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
-from tests.support.certificates import authority, identity, node_context, pem
-from tests.support.scram_decoys import decoys
+from tests.support.security.certificates import authority, identity, node_context, pem
+from tests.support.security.scram_decoys import decoys
 
 CLEAR, SECURED = "PLAINTEXT", "SASL_SSL, logged in"
 each_entry = pytest.mark.parametrize("entry", [CLEAR, SECURED])

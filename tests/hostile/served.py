@@ -19,7 +19,7 @@ from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.hostile.secured import CLEAR, SECURED, enter, secured_guard
-from tests.support.accepted import Handle, accepted
+from tests.support.nodes.accepted import Handle, accepted
 
 _SEND_BYTES = 4096
 _VERSIONS = {0: (0, 11), 1: (4, 18), 3: (0, 13), 18: (0, 4)}

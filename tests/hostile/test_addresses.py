@@ -7,9 +7,8 @@ import pytest
 from kraftwire.messages.begin_quorum_epoch_request import LeaderEndpoint
 from kraftwire.raft.effects import ElectionState
 from kraftwire.wire.message import Message
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, end
-from tests.support.raft_nodes import LISTENER
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import LISTENER, begin, end
 
 EPOCH = 3
 

@@ -30,8 +30,8 @@ from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import varint
 from tests.hostile.served import request_frame
-from tests.support.command_memory import Measured, check_cost, decode, run, show, small_input
-from tests.support.metadata_files import SOUND, TOPIC, batch_of, values_of
+from tests.support.commands.memory import Measured, check_cost, decode, run, show, small_input
+from tests.support.metadata.files import SOUND, TOPIC, batch_of, values_of
 
 _NAME = "00000000000000000000.log"
 _RECORD = bytes([12, 0, 0, 0, 1, 1, 0])

@@ -13,8 +13,8 @@ from kraftwire.capture.capture import Capture
 from kraftwire.messages.join_group_request import JoinGroupRequest
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
-from tests.support.command_memory import decode, show
-from tests.support.pcap_builder import START_NS, Segment, Session, pcap_of, request, response
+from tests.support.captures.builder import START_NS, Segment, Session, pcap_of, request, response
+from tests.support.commands.memory import decode, show
 
 _MSS = 16_000
 

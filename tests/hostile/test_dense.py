@@ -25,8 +25,8 @@ from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import estimated_size
 from tests.hostile.served import request_frame
-from tests.support.command_memory import CLI, check_cost, decode, run, show, small_input
-from tests.support.pcap_builder import Session, pcap_of, request, response
+from tests.support.captures.builder import Session, pcap_of, request, response
+from tests.support.commands.memory import CLI, check_cost, decode, run, show, small_input
 
 _OUTPUTS = ("", "--format jsonl", "--bytes")
 

@@ -10,8 +10,8 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.records.header import HEADER_SIZE
 from tests.hostile.hostile_names import assert_harmless, capture, log_folder
-from tests.support.command_memory import CLI, Measured, check_cost, run, small_input
-from tests.support.pcap_builder import Session, pcap_of, request
+from tests.support.captures.builder import Session, pcap_of, request
+from tests.support.commands.memory import CLI, Measured, check_cost, run, small_input
 
 
 def _diff(one: Path, other: Path) -> Measured:

@@ -13,9 +13,8 @@ from kraftwire.raft.epoch_rate_limit import (
 )
 from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.wire.message import Message
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, end, fetched, vote, voted
-from tests.support.raft_quorums import leading
+from tests.support.raft.lone import Lone, leading, stored_log
+from tests.support.raft.messages import begin, end, fetched, vote, voted
 
 STRANGER = 66
 AHEAD = (1, 99)

@@ -11,8 +11,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.cli.main import main
-from tests.support.payloads import request as payload
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     PSH,
     Segment,
     Session,
@@ -22,6 +21,7 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
+from tests.support.captures.payloads import request as payload
 
 IDS = ["a\tb", "\x1b[2J", "a\x85b", "\u200b", "\u202e", "\x00", "\x7f", "\n", "", "\x07" * 40]
 

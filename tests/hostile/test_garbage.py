@@ -26,7 +26,7 @@ from kraftwire.node.context import Request
 from kraftwire.transport.paced_stream import PeerGone
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 pytestmark = pytest.mark.trio
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from kraftwire.testing import Quorum, quorum
-from tests.support.certificates import authority, identity, pem
+from tests.support.security.certificates import authority, identity, pem
 
 HOST = "127.0.0.1"
 # The start of a ClientHello that is never finished.

@@ -18,7 +18,7 @@ from kraftwire.node import turns
 from kraftwire.security.principal import Principal
 from tests.hostile.grown import Size, grown
 from tests.hostile.largest import LargestRequest, largest_requests
-from tests.support.node_stub import StubNode, in_virtual_time, request_of
+from tests.support.nodes.stub import StubNode, in_virtual_time, request_of
 
 _FEW, _MANY = 20, 60
 # Lines that run in one piece for each further element: what thousands of lines do at once, such as

@@ -30,8 +30,15 @@ from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE
 from tests.hostile.secured import log_in, read_frame, settings
 from tests.hostile.served import Served, request_frame
-from tests.support.certificates import Identity, authority, identity, long_chain, node_context, pem
-from tests.support.node_stub import in_virtual_time
+from tests.support.nodes.stub import in_virtual_time
+from tests.support.security.certificates import (
+    Identity,
+    authority,
+    identity,
+    long_chain,
+    node_context,
+    pem,
+)
 
 _MIB = 1024 * 1024
 _TOKEN_BYTES = 512 * 1024

@@ -31,8 +31,8 @@ from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import LoginEnd, LoginSettings, SaslServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
-from tests.support.random_messages import SEED_VARIABLE, fresh_seed
-from tests.support.scram_decoys import decoys
+from tests.support.messages.random_messages import SEED_VARIABLE, fresh_seed
+from tests.support.security.scram_decoys import decoys
 
 ROUNDS = 3_000
 EPOCH_MS = 1_700_000_000_000

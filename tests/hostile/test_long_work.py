@@ -26,7 +26,7 @@ from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 pytestmark = autojump
 

@@ -14,7 +14,7 @@ from kraftwire.transport.accepted_stream import PIECE_BYTES, AcceptedStream
 from kraftwire.wire.message import Message
 from tests.hostile.secured import SECURED, each_entry
 from tests.hostile.served import Served, request_frame
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 _MIB = 1024 * 1024
 # More than TLS adds to the records of a piece.

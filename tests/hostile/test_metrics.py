@@ -18,10 +18,10 @@ from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_SIZE_MAX
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
 from kraftwire.node.metrics_http import METRICS_CONNECTIONS_MAX, MetricsEndpoint
 from tests.hostile.served import request_frame
-from tests.support.autojump import autojump
-from tests.support.kafka_process import free_ports
-from tests.support.node_process import NodeQuorum, describe
-from tests.support.raft_messages import fetch
+from tests.support.kafka.process import free_ports
+from tests.support.nodes.process import NodeQuorum, describe
+from tests.support.raft.messages import fetch
+from tests.support.suite.autojump import autojump
 
 _PARKED, _PARKED_MAX = 20, 200
 _GREEDY = 150

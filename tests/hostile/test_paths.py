@@ -11,7 +11,7 @@ import pytest
 import kraftwire.decode
 from kraftwire.decode.files.folders import walk
 from kraftwire.errors import KraftwireError
-from tests.support.command_memory import CLI, decode, run
+from tests.support.commands.memory import CLI, decode, run
 
 _DEPTH = 1500
 _CALLS: tuple[Callable[[str], object], ...] = (

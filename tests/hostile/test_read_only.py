@@ -24,9 +24,9 @@ from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message, Struct
 from tests.hostile.served import request_frame
-from tests.support.accepted import accepted
-from tests.support.node_stub import StubNode, answer_of, request_of, with_brokers
-from tests.support.random_messages import fresh_seed, random_message
+from tests.support.messages.random_messages import fresh_seed, random_message
+from tests.support.nodes.accepted import accepted
+from tests.support.nodes.stub import StubNode, answer_of, request_of, with_brokers
 
 READING = {
     *("ApiVersions", "Metadata", "DescribeCluster", "DescribeConfigs", "DescribeLogDirs"),

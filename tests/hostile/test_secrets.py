@@ -24,8 +24,8 @@ from kraftwire.messages.user_scram_credential_record import UserScramCredentialR
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
-from tests.support.payloads import request, response
-from tests.support.pcap_builder import Session, frame, pcap_of
+from tests.support.captures.builder import Session, frame, pcap_of
+from tests.support.captures.payloads import request, response
 
 SECRET = b"hunter2-hunter2"
 STORED_KEY = bytes(range(0x61, 0x81))

@@ -23,16 +23,22 @@ from joserfc import jwk, jws
 
 from kraftwire.testing import Quorum, quorum
 from kraftwire.testing.ports import free_ports
-from tests.support.certificates import KEY_PASSWORD, PASSWORD, authority, identity, trust_pkcs12
-from tests.support.quorum_tools import ours
-from tests.support.secured_kafka import MODULES, USER, USER_PASSWORD, write_properties
-from tests.support.secured_nodes import (
+from tests.support.kafka.quorum_tools import ours
+from tests.support.nodes.secured import (
     LISTENERS,
     MECHANISMS,
     NODE_PASSWORD,
     secured_client,
     secured_properties,
 )
+from tests.support.security.certificates import (
+    KEY_PASSWORD,
+    PASSWORD,
+    authority,
+    identity,
+    trust_pkcs12,
+)
+from tests.support.security.kafka import MODULES, USER, USER_PASSWORD, write_properties
 
 BEARER = "OAUTHBEARER"
 WRONG_PASSWORD = "not-the-secret"

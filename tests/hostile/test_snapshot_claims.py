@@ -15,7 +15,7 @@ from kraftwire.raft.downloading import (
 )
 from kraftwire.raft.events import SnapshotRejected, SnapshotWritten
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.raft_downloads import (
+from tests.support.raft.downloads import (
     EPOCH,
     LEADER,
     SNAPSHOT,
@@ -27,8 +27,8 @@ from tests.support.raft_downloads import (
     part_asked_for,
     sent_to,
 )
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, fetched, snapshot_part, updated
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import begin, fetched, snapshot_part, updated
 
 
 def test_a_leader_that_sends_nothing_of_its_snapshots_is_given_up() -> None:

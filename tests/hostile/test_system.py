@@ -16,7 +16,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.node import listener
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.capture import CaptureFile
-from tests.support.node_process import NodeQuorum, describe
+from tests.support.nodes.process import NodeQuorum, describe
 
 # Descriptors of a node that idle connections exhaust quickly.
 _FEW = 300

@@ -39,7 +39,7 @@ from tests.hostile.hostile_names import (
     in_properties,
     log_folder,
 )
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     FakeNode,

@@ -12,7 +12,7 @@ from kraftwire.transport.rate_gate import REQUEST_COST_BYTES, TURN_BYTES, RateGa
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 pytestmark = autojump
 

@@ -45,7 +45,7 @@ from kraftwire.security.scram import ScramClient
 from kraftwire.security.scram_argument import parse_scram_argument
 from kraftwire.wire.message import Message
 from tests.hostile.test_logins import payload_of
-from tests.support.node_stub import (
+from tests.support.nodes.stub import (
     StubNode,
     answer_of,
     control_batch,

@@ -20,9 +20,8 @@ from kraftwire.raft.parked import PARKED_WOKEN_MAX
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
-from tests.support.raft_messages import fetch
-from tests.support.raft_nodes import LISTENER
-from tests.support.raft_quorums import leading
+from tests.support.raft.lone import leading
+from tests.support.raft.messages import LISTENER, fetch
 
 
 class Waiting:

@@ -26,10 +26,9 @@ from kraftwire.raft.events import RequestReceived
 from kraftwire.wire.message import Message
 from tests.hostile.secured import each_entry, read_end
 from tests.hostile.served import Served, request_frame
-from tests.support.autojump import autojump
-from tests.support.raft_messages import fetch
-from tests.support.raft_nodes import LISTENER
-from tests.support.raft_quorums import leading
+from tests.support.raft.lone import leading
+from tests.support.raft.messages import LISTENER, fetch
+from tests.support.suite.autojump import autojump
 
 _EVER = (1 << 31) - 1
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.java import JavaPeer
-from tests.support.java_cases import Judge, cases, only_in
-from tests.support.maven import KAFKA, OLD_CLIENTS, Release
-from tests.support.random_messages import SEED_VARIABLE, fresh_seed
+from tests.support.kafka.java import JavaPeer
+from tests.support.kafka.java_cases import Judge, cases, only_in
+from tests.support.kafka.maven import KAFKA, OLD_CLIENTS, Release
+from tests.support.messages.random_messages import SEED_VARIABLE, fresh_seed
 
 
 @pytest.fixture(scope="session")

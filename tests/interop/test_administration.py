@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.java import shared_tools
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.quorum_tools import ours
-from tests.support.secured_kafka import MODULES, write_properties
+from tests.support.kafka.java import shared_tools
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.quorum_tools import ours
+from tests.support.security.kafka import MODULES, write_properties
 
 CONTROLLER, BROKER = 1, 11
 PLAIN, SCRAM = "PLAIN", "SCRAM-SHA-512"

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from joserfc import jwk, jwt
 
-from tests.support.java import JavaTools
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
-from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.quorum_tools import check_same_status, ours
-from tests.support.secured_kafka import MODULES, write_properties
+from tests.support.kafka.java import JavaTools
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum
+from tests.support.kafka.mixed_quorum.stores import MemberStores
+from tests.support.kafka.quorum_tools import check_same_status, ours
+from tests.support.security.kafka import MODULES, write_properties
 
 NODE = 3
 NODES = (1, 2, NODE)

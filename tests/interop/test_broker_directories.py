@@ -16,8 +16,8 @@ from kraftwire.controller.cluster import UNASSIGNED
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.wire.json_form import uuid_from_text
 from tests.failures.senders import Sender, contents
-from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 
 BROKERS = (101, 102)
 NAMES = ("data", "more")

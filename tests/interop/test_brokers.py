@@ -17,8 +17,8 @@ from confluent_kafka import admin as admin_module
 from kraftwire.controller.cluster import RESERVED_DIRECTORIES
 from kraftwire.controller.image import MetadataImage
 from tests.failures.senders import NumberProducer, Sender, contents
-from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import (
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import (
     JAVA,
     JAVA_3_9,
     JAVA_4_1,

@@ -11,10 +11,10 @@ from kraftwire.capture.capture import Capture
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.testing import Quorum, quorum
 from tests.interop.clients.matrix import CLIENTS, Client, Outcome, probe, probe_login, run_probe
-from tests.support.java import run_kafka_tool
-from tests.support.maven import unavailable
-from tests.support.secured_kafka import HOST, secured_cluster
-from tests.support.secured_nodes import secured_quorum
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import unavailable
+from tests.support.nodes.secured import secured_quorum
+from tests.support.security.kafka import HOST, secured_cluster
 
 
 @pytest.fixture(scope="module")

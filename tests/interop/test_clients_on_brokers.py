@@ -8,8 +8,8 @@ import pytest
 
 from tests.interop.clients.brokers import STEPS, brokers_on, differences, use
 from tests.interop.clients.matrix import CLIENTS, Client, Outcome, Step
-from tests.support.maven import unavailable
-from tests.support.mixed_quorum import kind_under_test
+from tests.support.kafka.maven import unavailable
+from tests.support.kafka.mixed_quorum import kind_under_test
 
 
 @pytest.fixture(scope="module")

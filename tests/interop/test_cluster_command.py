@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli import main as cli
-from tests.support.class_archive import archive_options
-from tests.support.maven import KAFKA, directory_of, kafka_classpath
+from tests.support.kafka.class_archive import archive_options
+from tests.support.kafka.maven import KAFKA, directory_of, kafka_classpath
 
 pytest.importorskip("confluent_kafka")
 

@@ -18,7 +18,7 @@ from tests.oracle import descriptions, snapshots
 from tests.oracle.java_controllers import JavaControllers
 from tests.oracle.running import KINDS, Runner
 from tests.oracle.shared_scripts import Tools
-from tests.support.node_stub import raw_batch
+from tests.support.nodes.stub import raw_batch
 
 SEED, OPERATIONS = 12, 150
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
-from tests.support import dump_log
-from tests.support.dump_compare import compare_entries, compare_file
-from tests.support.dump_log import DumpedFile
-from tests.support.java import run_kafka_tool
+from tests.support.kafka import dump_log
+from tests.support.kafka.dump_compare import compare_entries, compare_file
+from tests.support.kafka.dump_log import DumpedFile
+from tests.support.kafka.java import run_kafka_tool
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
 TOOL = "org.apache.kafka.tools.DumpLogSegments"

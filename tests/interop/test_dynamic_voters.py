@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, kind_under_test, wait_until
-from tests.support.mixed_quorum.tools import Tools
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, kind_under_test, wait_until
+from tests.support.kafka.mixed_quorum.tools import Tools
 
 TESTED = kind_under_test()
 

@@ -20,7 +20,7 @@ from tests.failures.script import (
     Step,
     run_script,
 )
-from tests.support.mixed_quorum.kinds import kind_under_test
+from tests.support.kafka.mixed_quorum.kinds import kind_under_test
 
 
 def test_nothing_is_lost_with_a_disk_or_with_a_controller(tmp_path: Path) -> None:

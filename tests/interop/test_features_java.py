@@ -12,9 +12,9 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.ports import free_ports
-from tests.support.kafka_process import KafkaNode, kafka_uuid
-from tests.support.mixed_quorum import wait_until
-from tests.support.node_process import NodeProcess, ask
+from tests.support.kafka.mixed_quorum import wait_until
+from tests.support.kafka.process import KafkaNode, kafka_uuid
+from tests.support.nodes.process import NodeProcess, ask
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 KRAFT, METADATA = "kraft.version", "metadata.version"

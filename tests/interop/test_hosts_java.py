@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.security.host_check import is_for_host
-from tests.support.certificates import (
+from tests.support.kafka.java import JavaPeer
+from tests.support.security.certificates import (
     PASSWORD,
     Identity,
     authority,
@@ -17,7 +18,6 @@ from tests.support.certificates import (
     shaken,
     trust_pkcs12,
 )
-from tests.support.java import JavaPeer
 from tests.unit.security.test_host_check import IS_FOR, IS_NOT_FOR
 
 # Java 17 takes a star in any label, later versions in the first alone.

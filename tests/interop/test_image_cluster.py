@@ -38,10 +38,10 @@ from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
-from tests.support.kafka_process import KafkaNode, kafka_uuid
-from tests.support.metadata_snapshots import metadata, read_snapshot, snapshot_id, write_snapshot
-from tests.support.mixed_quorum import wait_until
-from tests.support.node_process import ask
+from tests.support.kafka.mixed_quorum import wait_until
+from tests.support.kafka.process import KafkaNode, kafka_uuid
+from tests.support.metadata.snapshots import metadata, read_snapshot, snapshot_id, write_snapshot
+from tests.support.nodes.process import ask
 
 CONTROLLER, FIRST, SECOND, LATE = 1, 101, 102, 103
 

@@ -8,10 +8,10 @@ import pytest
 
 from kraftwire.controller.image import MetadataImage
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.java import java_images
-from tests.support.metadata_history import History
-from tests.support.metadata_snapshots import metadata, type_order
-from tests.support.node_stub import raw_batch
+from tests.support.kafka.java import java_images
+from tests.support.metadata.history import History
+from tests.support.metadata.snapshots import metadata, type_order
+from tests.support.nodes.stub import raw_batch
 
 HISTORIES = 300
 

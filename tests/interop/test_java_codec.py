@@ -13,11 +13,11 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.wire.message import Message
-from tests.support.java import JavaPeer
-from tests.support.java_cases import Case, Judge, check_each
-from tests.support.random_messages import random_message
-from tests.support.vectors import FOLDER, canonical, vectors
-from tests.support.write_vectors import file_name, vector_files
+from tests.support.kafka.java import JavaPeer
+from tests.support.kafka.java_cases import Case, Judge, check_each
+from tests.support.messages.random_messages import random_message
+from tests.support.messages.vectors import FOLDER, canonical, vectors
+from tests.support.messages.write_vectors import file_name, vector_files
 
 
 def test_every_message_version_of_kafka_is_ours(kafka: JavaPeer, old_kafka: JavaPeer) -> None:

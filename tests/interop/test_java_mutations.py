@@ -14,11 +14,11 @@ import pytest
 
 from kraftwire.errors import WireError
 from kraftwire.messages import find
-from tests.support.java import JavaPeer
-from tests.support.java_cases import Case, Judge, check_each
-from tests.support.mutations import mutated
-from tests.support.random_messages import random_message
-from tests.support.vectors import canonical
+from tests.support.kafka.java import JavaPeer
+from tests.support.kafka.java_cases import Case, Judge, check_each
+from tests.support.messages.mutations import mutated
+from tests.support.messages.random_messages import random_message
+from tests.support.messages.vectors import canonical
 
 
 @dataclass(frozen=True, slots=True)

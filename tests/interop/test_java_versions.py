@@ -15,9 +15,9 @@ from kraftwire.errors import WireError
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
-from tests.support.java_cases import Case, Judge, check_each
-from tests.support.random_messages import random_message
-from tests.support.vectors import canonical
+from tests.support.kafka.java_cases import Case, Judge, check_each
+from tests.support.messages.random_messages import random_message
+from tests.support.messages.vectors import canonical
 
 # Kafka's converters, not its serializers, refuse JSON of a struct that the version does not have.
 _CONVERTER_REFUSES = "Can't read version"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.class_archive import archive_options
-from tests.support.java import JVM_OPTIONS, run_kafka_tool
-from tests.support.kafka_process import combined_node, quorum
-from tests.support.maven import KAFKA, OLDER, Release, kafka_classpath
+from tests.support.kafka.class_archive import archive_options
+from tests.support.kafka.java import JVM_OPTIONS, run_kafka_tool
+from tests.support.kafka.maven import KAFKA, OLDER, Release, kafka_classpath
+from tests.support.kafka.process import combined_node, quorum
 
 _QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.java import JavaTools
-from tests.support.kdc import Kdc, jaas, running_kdc
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.quorum_tools import check_same_status, ours
-from tests.support.secured_kafka import write_properties
+from tests.support.kafka.java import JavaTools
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.stores import MemberStores
+from tests.support.kafka.quorum_tools import check_same_status, ours
+from tests.support.security.kafka import write_properties
+from tests.support.security.kdc import Kdc, jaas, running_kdc
 
 NODE, BROKER = 3, 11
 NODES = (1, 2, NODE)

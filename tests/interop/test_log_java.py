@@ -13,10 +13,10 @@ from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.testing.ports import free_ports
-from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaNode, kafka_uuid
-from tests.support.log_batches import TOPIC, TOPIC_ID
-from tests.support.metadata_records import LogWriter
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.process import KafkaNode, kafka_uuid
+from tests.support.logs.batches import TOPIC, TOPIC_ID
+from tests.support.metadata.records import LogWriter
 
 _FOLDER = f"{TOPIC}-0"
 

@@ -17,7 +17,7 @@ from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Vote
 from kraftwire.records.control import ControlType
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.java import run_java_source, run_kafka_tool
+from tests.support.kafka.java import run_java_source, run_kafka_tool
 
 _ID = OffsetAndEpoch(7_000_000_000, 12)
 _NOW = 1_700_000_000_000

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from kraftwire.client.metadata_log import Position, QuorumReader
 from kraftwire.errors import LogMovedError
 from kraftwire.spark.logs import decode_tables
-from kraftwire.spark.sources.metadata import MetadataSource
-from tests.support.kafka_process import quorum
+from kraftwire.spark.sources.metadata import MetadataDataSource
+from tests.support.kafka.process import quorum
 
 PROPERTIES = {
     "metadata.log.max.snapshot.interval.ms": 3000,
@@ -37,7 +37,7 @@ def _rows(reader: Any, partitions: Any) -> list[dict[str, Any]]:
 def test_a_quorum_of_kafkas_is_read_like_ours(tmp_path: Path) -> None:
     """The whole log while there is no snapshot, then both; a log that moved is refused."""
     with quorum(tmp_path, 1, properties=PROPERTIES) as cluster:
-        one = MetadataSource({"bootstrapControllers": cluster.bootstrap_controllers})
+        one = MetadataDataSource({"bootstrapControllers": cluster.bootstrap_controllers})
         reader = one.streamReader(one.schema())
         start: dict[str, int] = {"epoch": 0, "nextOffset": 0}
         found: list[dict[str, Any]] = []

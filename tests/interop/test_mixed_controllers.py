@@ -19,9 +19,9 @@ from confluent_kafka import admin as admin_module
 
 from tests.failures.senders import Sender, contents
 from tests.interop.test_brokers import BROKERS, TOPIC, in_sync
-from tests.support.mixed_quorum import JAVA, OURS, Member, MixedQuorum, wait_until
-from tests.support.mixed_quorum.complaints import errors_told
-from tests.support.mixed_quorum.kinds import kind_under_test
+from tests.support.kafka.mixed_quorum import JAVA, OURS, Member, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.complaints import errors_told
+from tests.support.kafka.mixed_quorum.kinds import kind_under_test
 
 NODE, OTHERS = 3, (1, 2)
 ROUNDS = int(os.environ.get("KRAFTWIRE_MOVES", "2"))

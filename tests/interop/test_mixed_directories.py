@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum
 
 FIRST, SECOND, LATE = 1, 2, 3
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"

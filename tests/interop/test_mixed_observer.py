@@ -18,13 +18,13 @@ from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches
 from kraftwire.testing.ports import free_ports
-from tests.support import dump_log
-from tests.support.dump_compare import compare_file
-from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode, combined_node
-from tests.support.mixed_quorum import OURS, Member, wait_until
-from tests.support.node_process import ask, describe
-from tests.support.quorum_tools import ours
+from tests.support.kafka import dump_log
+from tests.support.kafka.dump_compare import compare_file
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import OURS, Member, wait_until
+from tests.support.kafka.process import KafkaCluster, KafkaNode, combined_node
+from tests.support.kafka.quorum_tools import ours
+from tests.support.nodes.process import ask, describe
 
 BROKER, CONTROLLER = 5, 6
 LOG = "__cluster_metadata-0/00000000000000000000.log"

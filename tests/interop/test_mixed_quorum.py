@@ -17,11 +17,11 @@ import pytest
 from kraftwire.client import Admin
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.ports import free_ports
-from tests.support.captures import decode
-from tests.support.kafka_process import KafkaNode
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.elections import leaders_of_epochs
-from tests.support.quorum_tools import masked, ours, theirs
+from tests.support.captures.decoded import decode
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.elections import leaders_of_epochs
+from tests.support.kafka.process import KafkaNode
+from tests.support.kafka.quorum_tools import masked, ours, theirs
 
 NODE = 3
 JAVAS = (1, 2)

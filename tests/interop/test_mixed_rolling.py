@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mixed_quorum import (
+from tests.support.kafka.mixed_quorum import (
     JAVA,
     JAVA_3_9,
     JAVA_4_1,
@@ -19,7 +19,7 @@ from tests.support.mixed_quorum import (
     kind_under_test,
     wait_until,
 )
-from tests.support.mixed_quorum.tools import Tools
+from tests.support.kafka.mixed_quorum.tools import Tools
 
 NODE = 3
 JAVAS = (1, 2)

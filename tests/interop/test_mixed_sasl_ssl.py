@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.certificates import der
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.mixed_quorum.tools import Tools
-from tests.support.mixed_quorum.traffic import Traffic
-from tests.support.quorum_tools import ours, theirs
-from tests.support.secured_kafka import MODULES, write_properties
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.stores import MemberStores
+from tests.support.kafka.mixed_quorum.tools import Tools
+from tests.support.kafka.mixed_quorum.traffic import Traffic
+from tests.support.kafka.quorum_tools import ours, theirs
+from tests.support.security.certificates import der
+from tests.support.security.kafka import MODULES, write_properties
 
 NODE, BROKER = 3, 11
 NODES = (1, 2, NODE)

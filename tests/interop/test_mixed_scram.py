@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftwire.controller.image import DECOY_SECRET_CONFIG
-from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 from tests.unit.node.test_scram_quorum import PLAIN_AND_SCRAM, PLAIN_CLIENT, USERS, all_shown
 
 JAVA_VOTER, NODES, BROKER = 1, (2, 3), 4

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.mixed_quorum import (
+from tests.support.kafka.mixed_quorum import (
     JAVA,
     SNAPSHOT_KNOBS,
     MixedQuorum,
     kind_under_test,
     wait_until,
 )
-from tests.support.mixed_quorum.fill import fill
-from tests.support.mixed_quorum.tools import Tools
+from tests.support.kafka.mixed_quorum.fill import fill
+from tests.support.kafka.mixed_quorum.tools import Tools
 
 TESTED = kind_under_test()
 VOTER, LATE, SERVED, BROKER = 3, 4, 5, 11

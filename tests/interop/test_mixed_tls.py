@@ -13,10 +13,10 @@ import pytest
 
 from kraftwire.client import Admin, QuorumInfo
 from kraftwire.errors import ApiError
-from tests.support.certificates import der, identity
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.agreement import check_logs
-from tests.support.secured_kafka import client_properties, write_stores
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.agreement import check_logs
+from tests.support.security.certificates import der, identity
+from tests.support.security.kafka import client_properties, write_stores
 
 HOST = "127.0.0.1"
 

@@ -9,7 +9,7 @@ import re
 from kraftwire.node.config_keys import KEYS
 from kraftwire.properties import LONG_MAX
 from kraftwire.protocol.kafka_keys import kafka_keys
-from tests.support.java import run_kafka_tool
+from tests.support.kafka.java import run_kafka_tool
 
 _ENTRY = re.compile(r'<h4><a id="([^"]+)"></a>(.*?)</table>', re.DOTALL)
 _FACT = re.compile(r"<th>(\w[\w ]*):</th><td>(.*?)</td>")

@@ -15,8 +15,8 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.mixed_quorum import wait_until
-from tests.support.node_process import NodeProcess, NodeQuorum, describe
+from tests.support.kafka.mixed_quorum import wait_until
+from tests.support.nodes.process import NodeProcess, NodeQuorum, describe
 
 
 def elected(quorum: NodeQuorum, *survivors: int, since: dict[int, int] | None = None) -> int:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.records.reader import read_batches
-from tests.support.maven import kafka_classpath
-from tests.support.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
+from tests.support.kafka.maven import kafka_classpath
+from tests.support.kafka.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
 
 _OURS_ID = 3
 _RECORDS = 300

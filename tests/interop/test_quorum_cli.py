@@ -13,8 +13,8 @@ import pytest
 from kraftwire.client import Admin
 from kraftwire.testing import quorum
 from kraftwire.testing.ports import free_ports
-from tests.support.kafka_process import KafkaCluster, KafkaNode, kafka_uuid
-from tests.support.quorum_tools import masked, ours, reason, theirs
+from tests.support.kafka.process import KafkaCluster, KafkaNode, kafka_uuid
+from tests.support.kafka.quorum_tools import masked, ours, reason, theirs
 
 # Without idle records, offsets do not change between two looks.
 QUIET = {"metadata.max.idle.interval.ms": 0}

@@ -15,9 +15,9 @@ from kraftwire.client.results import QuorumInfo
 from kraftwire.errors import KraftwireError
 from kraftwire.testing import quorum as our_quorum
 from kraftwire.testing.ports import free_ports
-from tests.support.java import run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode, quorum
-from tests.support.quorum_tools import ours, theirs
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.process import KafkaCluster, KafkaNode, quorum
+from tests.support.kafka.quorum_tools import ours, theirs
 
 SECONDS_MAX = 60
 _HOST = "127.0.0.1"

@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire.client.results import ReplicaInfo
 from kraftwire.testing import Quorum, quorum
-from tests.support.quorum_tools import ours, theirs
+from tests.support.kafka.quorum_tools import ours, theirs
 
 FAST: dict[str, object] = {"controller.quorum.fetch.timeout.ms": 1000}
 SECONDS_MAX = 30

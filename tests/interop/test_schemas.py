@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.java import run_kafka_tool
-from tests.support.maven import KAFKA, OLD_CLIENTS, OLDER, kafka_classpath
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import KAFKA, OLD_CLIENTS, OLDER, kafka_classpath
 from tools.import_schemas.__main__ import import_releases
 from tools.import_schemas.jars import Release, read_releases
 from tools.import_schemas.tree import changed_files, read_source, read_tree

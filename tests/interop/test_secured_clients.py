@@ -17,8 +17,8 @@ import pytest
 
 from kraftwire.cli import main as cli
 from kraftwire.testing.ports import free_ports
-from tests.support.java import run_kafka_tool
-from tests.support.node_process import NodeProcess
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.nodes.process import NodeProcess
 
 _SECURITY = "org.apache.kafka.common.security."
 _PLAIN = f"{_SECURITY}plain.PlainLoginModule required"

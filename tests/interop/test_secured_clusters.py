@@ -13,9 +13,9 @@ import pytest
 
 from kraftwire.client.sync import BlockingConnection
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
-from tests.support.certificates import KEY_PASSWORD, PASSWORD, identity
-from tests.support.quorum_tools import masked, ours, theirs
-from tests.support.secured_kafka import (
+from tests.support.kafka.quorum_tools import masked, ours, theirs
+from tests.support.security.certificates import KEY_PASSWORD, PASSWORD, identity
+from tests.support.security.kafka import (
     HOST,
     MODULES,
     USER,
@@ -282,12 +282,12 @@ def test_an_encrypted_key_of_openssl_is_read(kafka: Kafka, algorithm: str | None
 def test_spark_reads_a_metadata_log_behind_tls_and_a_login(kafka: Kafka) -> None:
     """With the options of Spark's own Kafka source."""
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
-    from kraftwire.spark.sources.metadata import MetadataSource
+    from kraftwire.spark.sources.metadata import MetadataDataSource
 
     values = kafka.properties("SASL_SSL", "SCRAM-SHA-512")
     address = f"{HOST}:{kafka.node.listeners['CONTROLLER_LOGIN']}"
     options = {f"kafka.{key}": value for key, value in values.items()}
-    source = MetadataSource({"bootstrapControllers": address, **options})
+    source = MetadataDataSource({"bootstrapControllers": address, **options})
     reader = source.reader(source.schema())
     rows = [row for part in reader.partitions() for batch in reader.read(part)
             for row in batch.to_pylist()]  # fmt: skip

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.java import run_kafka_tool
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.quorum_tools import ours, theirs
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.quorum_tools import ours, theirs
 
 NODE = 3
 _SECURITY = "org.apache.kafka.common.security."

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.stores import MemberStores
-from tests.support.quorum_tools import ours, theirs
-from tests.support.secured_kafka import write_properties
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.stores import MemberStores
+from tests.support.kafka.quorum_tools import ours, theirs
+from tests.support.security.kafka import write_properties
 
 NODE = 3
 NODES = (1, 2, NODE)

@@ -34,9 +34,9 @@ from kraftwire.security.scram import (
     ScramUser,
     salted_password,
 )
-from tests.support.java import JavaPeer
-from tests.support.java_cases import ROUNDS
-from tests.support.scram_decoys import decoys
+from tests.support.kafka.java import JavaPeer
+from tests.support.kafka.java_cases import ROUNDS
+from tests.support.security.scram_decoys import decoys
 
 REQUESTS = 20
 

@@ -18,7 +18,7 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_from_text
-from tests.support.java import shared_tools
+from tests.support.kafka.java import shared_tools
 
 _CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 _OTHER_CLUSTER = "VcMx9jjsQtyN74NNAUrvig"

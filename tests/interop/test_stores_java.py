@@ -14,9 +14,9 @@ import pytest
 from kraftwire.errors import UsageError
 from kraftwire.properties import Properties
 from kraftwire.security.stores import read_key, read_roots
-from tests.support.certificates import PASSWORD, authority, below_intermediate, pem
-from tests.support.java import JavaPeer
-from tests.support.secured_kafka import keytool, openssl
+from tests.support.kafka.java import JavaPeer
+from tests.support.security.certificates import PASSWORD, authority, below_intermediate, pem
+from tests.support.security.kafka import keytool, openssl
 
 OTHER = "another-secret"
 _LEGACY = ("-provider", "legacy", "-provider", "default")

@@ -10,7 +10,7 @@ import pytest
 from kraftwire.client import Admin
 from kraftwire.errors import SecurityError
 from kraftwire.testing import Quorum
-from tests.support.secured_nodes import secured_client, secured_properties
+from tests.support.nodes.secured import secured_client, secured_properties
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.tls import KeyLog
-from tests.support.java import run_kafka_tool
-from tests.support.maven import requires_java
-from tests.support.pcap_builder import pcap_of
-from tests.support.tls_server import TlsServer
+from tests.support.captures.builder import pcap_of
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import requires_java
+from tests.support.security.tls_server import TlsServer
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 

@@ -22,8 +22,8 @@ from joserfc import jwk
 
 from kraftwire.security.jwks import KeySet, TokenChecks
 from kraftwire.security.oauth import TokenError
-from tests.support.java import JavaPeer
-from tests.support.java_cases import ROUNDS
+from tests.support.kafka.java import JavaPeer
+from tests.support.kafka.java_cases import ROUNDS
 
 RSA = jwk.RSAKey.generate_key(2048, parameters={"kid": "rsa"})
 OTHER = jwk.RSAKey.generate_key(2048, parameters={"kid": "rsa"})

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.quorum_tools import masked, ours, reason, theirs
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.quorum_tools import masked, ours, reason, theirs
 
 Result = subprocess.CompletedProcess[str]
 Tool = Callable[..., Result]

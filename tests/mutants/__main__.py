@@ -13,7 +13,7 @@ from tests.mutants.choosing import matching
 from tests.mutants.figures import as_json, as_table
 from tests.mutants.mutant import Mutant
 from tests.mutants.running import checked, run
-from tests.support.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day
 
 _FAILED = 1
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutants.catalogue import ALL
 from tests.mutants.choosing import matching
-from tests.support.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day
 
 _DAY = 20_000
 

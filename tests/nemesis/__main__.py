@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.nemesis.plan import make_plan
 from tests.nemesis.round import Figures, Round, run_round
 from tests.nemesis.script import ALL_FAILURES, compare
-from tests.support.mixed_quorum import JAVA, OURS
+from tests.support.kafka.mixed_quorum import JAVA, OURS
 
 _KINDS = {
     "2-java-1-ours": {1: JAVA, 2: JAVA, 3: OURS},

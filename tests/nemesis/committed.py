@@ -12,7 +12,7 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import decode_control
 from kraftwire.records.metadata import decode_metadata
 from tests.nemesis.check import Committed
-from tests.support.mixed_quorum import Member
+from tests.support.kafka.mixed_quorum import Member
 
 
 def read_committed(member: Member, mark: int) -> Committed:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.nemesis.plan import REPLACE, Plan, Step
 from tests.nemesis.replacement import Replacement
-from tests.support.links import Links
-from tests.support.mixed_quorum import OURS, Member, MixedQuorum
+from tests.support.kafka.mixed_quorum import OURS, Member, MixedQuorum
+from tests.support.nodes.links import Links
 
 _Undo = Callable[[], None]
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 from kraftwire.wire.json_form import uuid_to_text
-from tests.support.mixed_quorum import Member, MixedQuorum, wait_until
-from tests.support.quorum_tools import ours
+from tests.support.kafka.mixed_quorum import Member, MixedQuorum, wait_until
+from tests.support.kafka.quorum_tools import ours
 
 _CALL_SECONDS = 5
 _SECONDS_MAX = 240.0

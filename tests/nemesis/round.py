@@ -15,8 +15,8 @@ from tests.nemesis.committed import read_committed
 from tests.nemesis.faults import Faults
 from tests.nemesis.history import History
 from tests.nemesis.plan import Plan
-from tests.support.links import Links
-from tests.support.mixed_quorum import SNAPSHOT_KNOBS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum import SNAPSHOT_KNOBS, MixedQuorum, wait_until
+from tests.support.nodes.links import Links
 
 _CLIENTS = 3
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
-from tests.support.mixed_quorum.complaints import error_kinds
-from tests.support.mixed_quorum.tools import Tools
-from tests.support.mixed_quorum.traffic import Traffic, TrafficReport
+from tests.support.kafka.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum.complaints import error_kinds
+from tests.support.kafka.mixed_quorum.tools import Tools
+from tests.support.kafka.mixed_quorum.traffic import Traffic, TrafficReport
 
 NODE, BROKER = 3, 11
 PROPERTIES = {"metadata.max.idle.interval.ms": 100}

@@ -20,7 +20,7 @@ import pytest
 from tests.oracle.java_controllers import JavaControllers
 from tests.oracle.running import KINDS, Outcome, Runner, numbers_of, ranges
 from tests.oracle.shared_scripts import Tools
-from tests.support.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day
 
 _DAY_S = 86_400
 

@@ -36,7 +36,7 @@ from tests.oracle.our_controller import (
     rewind,
 )
 from tests.oracle.shared_scripts import Tools
-from tests.support.node_stub import control_batch, raw_batch
+from tests.support.nodes.stub import control_batch, raw_batch
 
 # What the Java controller runs with.
 PROPERTIES: Mapping[str, str] = passing_time.PROPERTIES

@@ -20,8 +20,8 @@ from tests.oracle.java_log import JavaLog
 from tests.oracle.passing_time import MOVES_MS
 from tests.oracle.shared_scripts import Tools
 from tests.oracle.snapshots import Cut
-from tests.support.java import JavaPeer, run_kafka_tool
-from tests.support.metadata_snapshots import write_snapshot
+from tests.support.kafka.java import JavaPeer, run_kafka_tool
+from tests.support.metadata.snapshots import write_snapshot
 
 _LOG_NAME = "__cluster_metadata-0"
 _START_SECONDS_MAX = 60.0

@@ -35,7 +35,7 @@ from tests.oracle.clusters import NEWEST_LEVEL, features_of
 from tests.oracle.comparison import Comparison
 from tests.oracle.passing_time import MOVES_MS
 from tests.oracle.shared_scripts import Tools
-from tests.support.node_stub import StubNode, control_batch, request_of
+from tests.support.nodes.stub import StubNode, control_batch, request_of
 
 STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
 

@@ -20,7 +20,7 @@ import pytest
 from kraftwire.controller.versions import SUPPORTED_FEATURES
 from tests.oracle import client_steps, operations
 from tests.oracle.forwarding import Sender
-from tests.support.maven import KAFKA, ROOT, directory_of, kafka_classpath
+from tests.support.kafka.maven import KAFKA, ROOT, directory_of, kafka_classpath
 
 _TOOLS = ROOT.parent / "shared" / "tools" / "controller"
 

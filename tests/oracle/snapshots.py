@@ -15,9 +15,9 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
-from tests.support.java import JavaPeer
-from tests.support.metadata_snapshots import metadata
-from tests.support.node_stub import raw_batch
+from tests.support.kafka.java import JavaPeer
+from tests.support.metadata.snapshots import metadata
+from tests.support.nodes.stub import raw_batch
 
 _REMOVAL = "RemoveUserScramCredentialRecord"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import controller_script, raft_script
-from tests.support.scenario_text import parse_script, render_script
+from tests.support.scenarios import controller_script, raft_script
+from tests.support.scenarios.text import parse_script, render_script
 
 FOLDER = Path(__file__).parent
 

@@ -34,11 +34,11 @@ from kraftwire.node.app import Node
 from kraftwire.node.config import load
 from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
-from tests.support import payloads
-from tests.support.engines import use
-from tests.support.fake_core import Listener
-from tests.support.log_batches import batch
-from tests.support.pcap_builder import Session, frame, pcap_of
+from tests.support.captures import payloads
+from tests.support.captures.builder import Session, frame, pcap_of
+from tests.support.logs.batches import batch
+from tests.support.nodes.fake_core import Listener
+from tests.support.suite.engines import use
 from tests.tidy.sources import ROOT
 
 PACKAGE = f"{ROOT / 'kraftwire'}/"

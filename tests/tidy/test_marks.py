@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.marks import LONG_CASES, MARKS, has_only_slow, marks_of
+from tests.support.suite.marks import LONG_CASES, MARKS, has_only_slow, marks_of
 from tests.tidy.sources import ROOT, python_files
 
 
@@ -31,7 +31,7 @@ def test_every_test_has_a_folder_that_says_how_fast_it_is() -> None:
     """A new folder would otherwise be part of `make quick` by accident."""
     folders = {path.relative_to(ROOT / "tests").parts[0] for path in _test_files()}
     known = {prefix.partition("/")[0] for prefix in MARKS}
-    assert folders <= known, f"not in tests/support/marks.py: {sorted(folders - known)}"
+    assert folders <= known, f"not in tests/support/suite/marks.py: {sorted(folders - known)}"
 
 
 def test_every_mark_is_described(pytestconfig: pytest.Config) -> None:

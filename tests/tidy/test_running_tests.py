@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.running_tests import RunningTests
+from tests.support.suite.running_tests import RunningTests
 
 
 def test_only_what_has_not_ended_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.shifts import BEGINS_WITH, LEFT_FOR_LAST, Shifts, chosen
+from tests.support.suite.shifts import BEGINS_WITH, LEFT_FOR_LAST, Shifts, chosen
 from tests.tidy.sources import ROOT
 
 FILES = ("tests/crash/a", "tests/interop/b", "tests/interop/c", "tests/spark/d", "tests/unit/e")
@@ -69,7 +69,7 @@ async def test_after():
     await trio.sleep(0)
 """
 SCHEDULED = """
-from tests.support.shifts import Shifts
+from tests.support.suite.shifts import Shifts
 
 def pytest_xdist_make_scheduler(config, log):
     return Shifts(config, log)

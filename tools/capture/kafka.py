@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kraftwire.testing.ports import free_ports
-from tests.support.kafka_process import KafkaCluster, KafkaNode
+from tests.support.kafka.process import KafkaCluster, KafkaNode
 
 _HOST = "127.0.0.1"
 

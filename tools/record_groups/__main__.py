@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from tests.support.java import JVM_OPTIONS
-from tests.support.maven import KAFKA, Release, kafka_classpath
+from tests.support.kafka.java import JVM_OPTIONS
+from tests.support.kafka.maven import KAFKA, Release, kafka_classpath
 from tools.capture.kafka import recorded_kafka
 
 _STREAMS = Release(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraftwire.testing.ports import free_ports
-from tests.support.java import JVM_OPTIONS, run_kafka_tool
-from tests.support.kafka_process import KafkaCluster, KafkaNode
-from tests.support.maven import kafka_classpath
+from tests.support.kafka.java import JVM_OPTIONS, run_kafka_tool
+from tests.support.kafka.maven import kafka_classpath
+from tests.support.kafka.process import KafkaCluster, KafkaNode
 from tools.record_load.capture import CaptureFile
 from tools.record_load.mix import Mix
 from tools.record_load.proxy import Proxy

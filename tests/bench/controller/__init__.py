@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.bench.controller.quorum import PARTITIONS_MAX, Controllers
 from tests.bench.java_reader import has_java
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.mixed_quorum import JAVA, OURS
+from tests.support.kafka.mixed_quorum import JAVA, OURS
 
 __all__ = ["run"]
 

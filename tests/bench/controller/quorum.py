@@ -28,7 +28,7 @@ from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopic
 from kraftwire.messages.create_topics_response import CreateTopicsResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.transport.client_connection import ClientConnection
-from tests.support.mixed_quorum import Member, MixedQuorum, wait_until
+from tests.support.kafka.mixed_quorum import Member, MixedQuorum, wait_until
 
 __all__ = ["BROKERS", "PARTITIONS_MAX", "Controllers"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.corpus import Item
 from tests.bench.report import console
-from tests.support.maven import KAFKA, directory_of
+from tests.support.kafka.maven import KAFKA, directory_of
 
 __all__ = ["Driver", "Times", "drivers", "write_list"]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from tests.bench.rate.search import Search
 from tests.bench.rate.step import IDLE_RATE, Step, measure, rest
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA, directory_of
-from tests.support.perf_quorum import JAVA, PerfLoad, PerfQuorum
+from tests.support.kafka.maven import CACHE, KAFKA, directory_of
+from tests.support.kafka.perf_quorum import JAVA, PerfLoad, PerfQuorum
 
 __all__ = ["run"]
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.support.perf_quorum import PerfQuorum
+from tests.support.kafka.perf_quorum import PerfQuorum
 
 __all__ = ["IDLE_RATE", "Step", "measure", "rest"]
 

@@ -29,7 +29,7 @@ from tests.bench.siege.peer import (
     send,
 )
 from tests.bench.siege.target import Target
-from tests.support.raft_messages import fetch
+from tests.support.raft.messages import fetch
 
 __all__ = ["crowd", "described", "idle", "observe", "parked"]
 

@@ -20,7 +20,7 @@ from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.bench.siege.peer import HOST, again_and_again, exchange, request, send
 from tests.bench.siege.target import Target
-from tests.support.raft_messages import begin, end, fetched, vote
+from tests.support.raft.messages import begin, end, fetched, vote
 
 __all__ = ["claims", "epochs", "identities"]
 

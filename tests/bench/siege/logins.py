@@ -37,7 +37,7 @@ from tests.bench.siege.peer import (
 )
 from tests.bench.siege.secured import KEYS_FILE
 from tests.bench.siege.target import Target
-from tests.support.certificates import long_chain
+from tests.support.security.certificates import long_chain
 
 __all__ = ["ALL_ATTACKS", "LOGIN_ATTACKS"]
 

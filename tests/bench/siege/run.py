@@ -38,8 +38,8 @@ from tests.bench.siege.logins import ALL_ATTACKS, LOGIN_ATTACKS
 from tests.bench.siege.peer import ask, log_in_by
 from tests.bench.siege.secured import SecuredQuorum
 from tests.bench.siege.target import Target
-from tests.support.kafka_process import free_ports
-from tests.support.node_process import NodeQuorum
+from tests.support.kafka.process import free_ports
+from tests.support.nodes.process import NodeQuorum
 
 __all__ = ["run"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from joserfc import jwk
 
 from kraftwire.cli import main as cli
-from tests.support.node_process import NodeQuorum
-from tests.support.secured_kafka import MODULES, USER, USER_PASSWORD
-from tests.support.secured_nodes import MECHANISMS, secured_client, secured_properties
+from tests.support.nodes.process import NodeQuorum
+from tests.support.nodes.secured import MECHANISMS, secured_client, secured_properties
+from tests.support.security.kafka import MODULES, USER, USER_PASSWORD
 
 __all__ = ["KEYS_FILE", "SecuredQuorum"]
 

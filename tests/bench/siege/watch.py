@@ -16,7 +16,7 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from tests.bench.siege.peer import ask
-from tests.support.node_process import NodeProcess
+from tests.support.nodes.process import NodeProcess
 
 __all__ = ["Memory", "elections", "epoch_of", "held_bytes", "open_descriptors", "reset_peak"]
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from kraftwire.testing import quorum
 from tests.interop.clients import brokers as on_brokers
 from tests.interop.clients.matrix import CLIENTS, STEPS, Client, Outcome, probe, probe_login
-from tests.support.mixed_quorum import JAVA, OURS
-from tests.support.secured_nodes import MECHANISMS, secured_quorum
+from tests.support.kafka.mixed_quorum import JAVA, OURS
+from tests.support.nodes.secured import MECHANISMS, secured_quorum
 
 __all__ = ["main"]
 

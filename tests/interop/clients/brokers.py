@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.interop.clients.matrix import Client, Outcome, run_client
-from tests.support.mixed_quorum import JAVA, MixedQuorum
+from tests.support.kafka.mixed_quorum import JAVA, MixedQuorum
 
 __all__ = ["STEPS", "brokers_on", "differences", "use"]
 

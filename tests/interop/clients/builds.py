@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.support.maven import CACHE, exclusive
+from tests.support.kafka.maven import CACHE, exclusive
 
 __all__ = ["go_command", "go_missing", "node_command", "node_missing"]
 

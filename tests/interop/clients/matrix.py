@@ -23,9 +23,9 @@ from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.headers import decode_request_header
 from kraftwire.testing import Quorum
 from tests.interop.clients.builds import go_command, go_missing, node_command, node_missing
-from tests.support.java import JVM_OPTIONS, compiled_classes
-from tests.support.maven import kafka_classpath
-from tests.support.secured_kafka import USER, USER_PASSWORD
+from tests.support.kafka.java import JVM_OPTIONS, compiled_classes
+from tests.support.kafka.maven import kafka_classpath
+from tests.support.security.kafka import USER, USER_PASSWORD
 
 __all__ = [
     "CLIENTS",
@@ -193,7 +193,7 @@ def _python(package: str, probe: str, traffic: str, name: str = "") -> Client:
 
 
 def _java(name: str) -> Callable[[], Sequence[str]]:
-    """A class of tests/support/java/clients, compiled and with Kafka's jars."""
+    """A class of tests/support/kafka/java_programs/clients, compiled and with Kafka's jars."""
 
     def command() -> Sequence[str]:
         path = f"{compiled_classes(folder='clients')}{os.pathsep}{kafka_classpath()}"

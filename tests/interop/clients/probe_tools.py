@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kraftwire.log.features import choose_features, parse_features
 from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, login, run
-from tests.support.java import run_kafka_tool
-from tests.support.maven import KAFKA
-from tests.support.secured_kafka import login_properties, write_properties
+from tests.support.kafka.java import run_kafka_tool
+from tests.support.kafka.maven import KAFKA
+from tests.support.security.kafka import login_properties, write_properties
 
 _TOOLS = "org.apache.kafka.tools"
 # The level of metadata.version that a new quorum has.

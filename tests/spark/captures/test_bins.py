@@ -19,8 +19,8 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.spark.captures import Recording, decode_tables, index_capture
 from kraftwire.spark.captures.file_index import IndexedConnection
 from kraftwire.spark.captures.plan import bins
-from tests.support.capture_damage import damage, recut, segments_of
-from tests.support.captures import GOLDEN, golden
+from tests.support.captures.damage import damage, recut, segments_of
+from tests.support.captures.decoded import GOLDEN, golden
 
 Row = dict[str, Any]
 PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")

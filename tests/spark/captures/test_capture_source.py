@@ -18,7 +18,7 @@ from kraftwire.errors import UsageError
 from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture, recording
 from kraftwire.spark.sources.capture import CaptureDataSource
 from tests.spark.run.folders import busy, captures
-from tests.support.captures import golden
+from tests.support.captures.decoded import golden
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,10 +24,7 @@ from kraftwire.spark.captures import (
 from kraftwire.spark.captures.connection_parts import decode_part, parts
 from kraftwire.spark.captures.packet_index import PacketIndexer
 from kraftwire.spark.captures.plan import divide
-from tests.support.busy_connection import busy_connection
-from tests.support.capture_damage import damage
-from tests.support.captures import GOLDEN, golden
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     Segment,
     Session,
     block,
@@ -39,6 +36,9 @@ from tests.support.pcap_builder import (
     pcap_of,
     section,
 )
+from tests.support.captures.busy_connection import busy_connection
+from tests.support.captures.damage import damage
+from tests.support.captures.decoded import GOLDEN, golden
 
 SEEDS = 120
 Rows = dict[str, list[str]]

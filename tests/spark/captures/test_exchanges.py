@@ -12,7 +12,7 @@ from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.protocol.headers import RequestHeader
 from kraftwire.spark.captures import decode_tables, tables
-from tests.support.pcap_builder import Session, pcap_of, request, response
+from tests.support.captures.builder import Session, pcap_of, request, response
 
 HEARTBEAT, VERSION = 12, 4
 

@@ -14,7 +14,7 @@ from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.tables.apis import TYPED_TABLES
 from kraftwire.wire.facts import StructFacts
 from tests.spark.tables.test_typed_tables import expected as row_of_json
-from tests.support.captures import expected, shared
+from tests.support.captures.decoded import expected, shared
 
 RECORDINGS = ("a_kraft_quorum", "b_mixed_clients", "e_sasl")
 REDACTED = ("[redacted]", b"[redacted]")

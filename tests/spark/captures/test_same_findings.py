@@ -17,9 +17,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.captures import decode_tables
-from tests.support.capture_damage import damage, recut, segments_of
-from tests.support.captures import decode
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     ACK,
     FIN,
     RST,
@@ -29,6 +27,8 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
+from tests.support.captures.damage import damage, recut, segments_of
+from tests.support.captures.decoded import decode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 CAPTURES = ("clients.pcap.xz", "groups.pcapng.xz", "kraft_quorum.pcapng.xz", "quorum.pcap.xz",

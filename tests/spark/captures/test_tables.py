@@ -18,7 +18,7 @@ from kraftwire.decode.body.scan import records_fields  # noqa: E402
 from kraftwire.spark.captures import decode_tables  # noqa: E402
 from kraftwire.spark.captures.batches import fields_of  # noqa: E402
 from kraftwire.spark.tables import TABLES  # noqa: E402
-from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared  # noqa: E402
+from tests.support.captures.decoded import GOLDEN, decode, decoded_frames, golden, shared  # noqa: E402
 
 SHARED = ("a_kraft_quorum", "b_mixed_clients", "e_sasl")
 DIRECTIONS = {"request": "Q", "response": "R"}

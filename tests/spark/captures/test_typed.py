@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.captures import rows as typed
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
-from tests.support.captures import GOLDEN, decode, golden
+from tests.support.captures.decoded import GOLDEN, decode, golden
 
 
 def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:

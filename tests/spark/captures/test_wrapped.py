@@ -13,7 +13,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.run.conservation import unbalanced
 from kraftwire.spark.tables.files import FileBytes
-from tests.support.pcap_builder import ethernet, ip_packet, pcap
+from tests.support.captures.builder import ethernet, ip_packet, pcap
 from tests.unit.capture.test_wrappings import CLOSED, WRAPPINGS, _segments, _with_timestamp
 
 

@@ -15,10 +15,10 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.spark.logs import LogOptions, decode_tables
-from tests.support import dump_log
-from tests.support.captures import shared
-from tests.support.dump_compare import compare_file
-from tests.support.dump_log import DumpedFile
+from tests.support.captures.decoded import shared
+from tests.support.kafka import dump_log
+from tests.support.kafka.dump_compare import compare_file
+from tests.support.kafka.dump_log import DumpedFile
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "logs"

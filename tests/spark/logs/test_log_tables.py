@@ -19,7 +19,7 @@ from kraftwire.spark.logs import LogOptions, decode_tables, plan
 from kraftwire.spark.tables import TABLES
 from tests.hostile.test_bombs import _RECORD, _batch
 from tests.spark.logs.log_files import FILES, GOLDEN, damaged, user_segment
-from tests.support.odd_metadata import odd_log
+from tests.support.metadata.odd import odd_log
 from tests.unit.records.test_legacy import message
 
 SEED = 20_11

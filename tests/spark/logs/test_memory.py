@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from kraftwire import engine
 from kraftwire.records import BatchHeader, Record, build_batch
 from tests.hostile.test_bombs import _RECORD, _batch
-from tests.support.command_memory import allowed, run
+from tests.support.commands.memory import allowed, run
 
 ZSTD = 4
 

@@ -7,9 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tests.support.busy_connection import busy_connection
-from tests.support.captures import GOLDEN, golden
-from tests.support.pcap_builder import pcap_of
+from tests.support.captures.builder import pcap_of
+from tests.support.captures.busy_connection import busy_connection
+from tests.support.captures.decoded import GOLDEN, golden
 
 __all__ = ["busy", "captures", "everything", "rows_of", "tables_of"]
 

@@ -15,7 +15,7 @@ from kraftwire.spark.run import LocalRunner, RunOptions, SparkRunner, choose_tab
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES
 from tests.spark.run.folders import captures, rows_of
-from tests.support.captures import rotated
+from tests.support.captures.decoded import rotated
 
 USAGE = 2
 ALWAYS = {"bad_input", "files"}

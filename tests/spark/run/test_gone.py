@@ -15,7 +15,7 @@ from kraftwire.spark.run.pipeline import TailInputs
 from kraftwire.spark.run.tasks import Work
 from tests.spark.logs.log_files import GOLDEN
 from tests.spark.run.folders import captures, rows_of, tables_of
-from tests.support.captures import rotated
+from tests.support.captures.decoded import rotated
 
 
 class _Deleting(LocalRunner):

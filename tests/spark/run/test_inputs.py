@@ -15,7 +15,7 @@ from kraftwire.cli.main import main
 from kraftwire.spark.run import LocalRunner, RunOptions, run
 from kraftwire.spark.run.manifest import Manifest
 from tests.spark.run.folders import captures, everything, rows_of
-from tests.support.log_directories import CLUSTER, LogMaker, write_directory
+from tests.support.logs.directories import CLUSTER, LogMaker, write_directory
 
 
 def _silent(_text: str) -> None:

@@ -19,7 +19,7 @@ from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.spark.run.kills import Killed, Kills
-from tests.support.captures import rotated
+from tests.support.captures.decoded import rotated
 
 
 def _silent(_text: str) -> None:

@@ -18,7 +18,7 @@ from kraftwire.spark.stages.clusters import with_cluster
 from tests.spark.run.folders import rows_of as written
 from tests.spark.stages.finding import find
 from tests.spark.stages.tables import START, Rows, derived, given, rows_of
-from tests.support.captures import golden
+from tests.support.captures.decoded import golden
 
 # That of the golden quorum, and another one of the same length.
 CLUSTER = b"9CIbsF9FQuGtwD837BRpPA"

@@ -18,8 +18,8 @@ from kraftwire.spark.logs import decode_tables
 from kraftwire.spark.stages import Tables
 from kraftwire.spark.stages.anomalies import RULES
 from tests.spark.stages.tables import derived, given, rows_of
-from tests.support.log_directories import IDLE_MS, LogMaker, write_directory
-from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
+from tests.support.logs.directories import IDLE_MS, LogMaker, write_directory
+from tests.support.metadata.files import SOUND, WRONG, write_segment, write_snapshot
 
 # The directory of one controller, in which a segment is missing, and the id of its cluster.
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs" / "controller"

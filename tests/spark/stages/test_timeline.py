@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.stages import STAGES, Tables
 from tests.spark.stages.tables import SECOND, START, derived, given, rows_of
-from tests.support.capture_cuts import DAY_S, part, save
-from tests.support.captures import rotated
+from tests.support.captures.cuts import DAY_S, part, save
+from tests.support.captures.decoded import rotated
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "captures" / "a_kraft_quorum.pcapng.xz"

@@ -27,7 +27,7 @@ from kraftwire.spark.tables import TABLES, find_table, matching
 from kraftwire.spark.tables.apis import TYPED_TABLES, column_name, message_array, typed_table
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from tests.support.random_messages import random_message
+from tests.support.messages.random_messages import random_message
 
 NAMES = sorted(
     cls.NAME

@@ -30,9 +30,9 @@ from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
-from tests.support.captures import rotated
-from tests.support.secured_kafka import USER_PASSWORD
-from tests.support.secured_nodes import secured_client, secured_quorum
+from tests.support.captures.decoded import rotated
+from tests.support.nodes.secured import secured_client, secured_quorum
+from tests.support.security.kafka import USER_PASSWORD
 
 LIVELY = {"metadata.max.idle.interval.ms": 100}
 PATIENCE_S = 60

@@ -15,9 +15,9 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
-from tests.support.capture_damage import damage, recut, segments_of
-from tests.support.captures import GOLDEN, ROOT, golden, shared
-from tests.support.pcap_builder import Session, pcap_of, request, response
+from tests.support.captures.builder import Session, pcap_of, request, response
+from tests.support.captures.damage import damage, recut, segments_of
+from tests.support.captures.decoded import GOLDEN, ROOT, golden, shared
 
 CAPTURES = sorted((ROOT / "tests" / "golden" / "captures").glob("*.pcap*.xz"))
 SHARED = (

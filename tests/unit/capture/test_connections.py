@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Ending
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     Segment,
     Session,
     decode,

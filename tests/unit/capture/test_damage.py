@@ -11,7 +11,8 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
-from tests.support.capture_damage import (
+from tests.support.captures.builder import decode, pcap_of
+from tests.support.captures.damage import (
     Identity,
     damage,
     frame_identity,
@@ -19,8 +20,7 @@ from tests.support.capture_damage import (
     recut,
     segments_of,
 )
-from tests.support.captures import GOLDEN, golden, shared
-from tests.support.pcap_builder import decode, pcap_of
+from tests.support.captures.decoded import GOLDEN, golden, shared
 
 pytestmark = pytest.mark.slow
 

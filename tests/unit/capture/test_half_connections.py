@@ -11,9 +11,9 @@ from kraftwire.decode.exchange.exchanges import exchanges
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.wire.frame import frame
 from tests.engine.captures import same_frames
-from tests.support.captures import decode
-from tests.support.payloads import request
-from tests.support.pcap_builder import Session, pcap_of
+from tests.support.captures.builder import Session, pcap_of
+from tests.support.captures.decoded import decode
+from tests.support.captures.payloads import request
 
 
 def _request(correlation_id: int) -> bytes:

@@ -9,7 +9,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import Segment
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
-from tests.support.random_messages import fresh_seed
+from tests.support.messages.random_messages import fresh_seed
 
 _BEGIN = 0xFFFFFF00  # sequence numbers begin again at 0
 

@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import FrameQueue
 from kraftwire.capture.framing.health import Health
 from tests.engine.captures import FORMS, damaged, same_frames
 from tests.fuzz.outcome import seed
-from tests.support.captures import GOLDEN, golden
+from tests.support.captures.decoded import GOLDEN, golden
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

@@ -8,8 +8,8 @@ import pytest
 
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
-from tests.support.captures import GOLDEN, golden
-from tests.support.pcap_builder import Session, pcap_of, request, response
+from tests.support.captures.builder import Session, pcap_of, request, response
+from tests.support.captures.decoded import GOLDEN, golden
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -16,7 +16,15 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets import links, wrappings
 from kraftwire.capture.packets.links import SegmentReader
 from kraftwire.capture.packets.packet import Packet
-from tests.support.pcap_builder import Session, decode, ethernet, ip_packet, pcap, request, response
+from tests.support.captures.builder import (
+    Session,
+    decode,
+    ethernet,
+    ip_packet,
+    pcap,
+    request,
+    response,
+)
 from tests.unit.capture.test_wrappings import WRAPPINGS
 
 _SEED = 29

@@ -12,9 +12,9 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
-from tests.support.busy_connection import busy_connection
-from tests.support.capture_damage import damage, segments_of
-from tests.support.captures import golden
+from tests.support.captures.busy_connection import busy_connection
+from tests.support.captures.damage import damage, segments_of
+from tests.support.captures.decoded import golden
 
 _HEADER_SIZE = 24
 

@@ -20,7 +20,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.limits import WINDOW_BYTES_FREE
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     START_NS,
     Session,
     block,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     Segment,
     Session,
     decode,

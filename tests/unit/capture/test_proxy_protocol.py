@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pcap_builder import Session, decode_segments, request, response
+from tests.support.captures.builder import Session, decode_segments, request, response
 
 _SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _ENDS = bytes((192, 0, 2, 7, 10, 0, 0, 2)) + struct.pack(">HH", 51000, 9092)

@@ -21,8 +21,8 @@ from kraftwire.capture.recorded import (
     host_pair,
 )
 from kraftwire.spark.captures.packet_index import index_capture
-from tests.support.captures import rotated
-from tests.support.pcap_builder import START_NS, Session, pcap_of, request
+from tests.support.captures.builder import START_NS, Session, pcap_of, request
+from tests.support.captures.decoded import rotated
 
 SECOND = 1_000_000_000
 START = START_NS / SECOND

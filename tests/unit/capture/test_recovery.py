@@ -11,8 +11,7 @@ from kraftwire.capture import capture as capture_module
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing import frames as frames_module
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS, FINDINGS_MAX
-from tests.support.captures import shared
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     FIN,
     SYN,
     Session,
@@ -21,6 +20,7 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
+from tests.support.captures.decoded import shared
 
 
 def _ping_pong(session: Session, numbers: range, *, size: int = 40) -> Session:

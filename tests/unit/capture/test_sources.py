@@ -18,8 +18,8 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.packets.series import in_time_order
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.errors import StorageError, UsageError
-from tests.support.captures import golden
-from tests.support.pcap_builder import pcap
+from tests.support.captures.builder import pcap
+from tests.support.captures.decoded import golden
 
 PACKED = golden("quorum").read_bytes()
 PLAIN = lzma.decompress(PACKED)

@@ -11,7 +11,7 @@ import pytest
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.tcp import Flow
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     FIN,
     MILLISECOND,
     START_NS,

@@ -15,8 +15,7 @@ from kraftwire.capture.packets import time_order
 from kraftwire.capture.packets.time_order import begins_in_order
 from kraftwire.decode.exchange.exchanges import exchanges
 from tests.engine.captures import same_frames
-from tests.support.captures import Decoded, decode, golden
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     START_NS,
     Segment,
     Session,
@@ -24,6 +23,7 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
+from tests.support.captures.decoded import Decoded, decode, golden
 
 _HEAD, _SERVER = 24, 23010
 _NS = 1_000_000_000

@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.tls import SUITES, KeyLog, Opener, read_hello
 from kraftwire.errors import StorageError
 from kraftwire.inspect.run.totals import Totals, summary
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     Segment,
     block,
     ethernet,
@@ -25,7 +25,7 @@ from tests.support.pcap_builder import (
     response,
     section,
 )
-from tests.support.tls_session import TlsSession
+from tests.support.captures.tls_session import TlsSession
 
 CIPHERS = [
     None,

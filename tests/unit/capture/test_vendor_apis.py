@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.body.bodies import decode_payload
-from tests.support.pcap_builder import Session, decode_segments, request, response
+from tests.support.captures.builder import Session, decode_segments, request, response
 
 KEYS = [200, 501, 10_000, 32_767]
 

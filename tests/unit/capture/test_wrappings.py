@@ -15,7 +15,7 @@ from kraftwire.capture.framing.health import WRAPPINGS_LISTED, Health
 from kraftwire.capture.packets.links import SegmentReader
 from kraftwire.capture.packets.packet import Packet
 from kraftwire.capture.packets.wrappings import WRAPPINGS_MAX
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     Segment,
     Session,
     decode,

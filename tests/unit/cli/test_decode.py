@@ -23,8 +23,8 @@ from kraftwire.inspect.run.totals import Totals, summary
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records import Record, build_batch
-from tests.support.captures import golden
-from tests.support.payloads import request, response
+from tests.support.captures.decoded import golden
+from tests.support.captures.payloads import request, response
 
 CLEAN, NOTHING, USAGE, PARTIAL = 0, 1, 2, 3
 Captured = pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.filters.values import parse_time
 from kraftwire.errors import UsageError
-from tests.support.captures import decode, golden
+from tests.support.captures.decoded import decode, golden
 
 Captured = pytest.CaptureFixture[str]
 

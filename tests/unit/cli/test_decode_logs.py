@@ -22,7 +22,7 @@ from kraftwire.cli.main import main
 from kraftwire.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftwire.records import Record, build_batch
 from kraftwire.records.messages import members_in
-from tests.support.captures import decode, golden
+from tests.support.captures.decoded import decode, golden
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
-from tests.support.captures import golden
+from tests.support.captures.decoded import golden
 
 ROOT = Path(__file__).resolve().parents[3]
 LOGS = ROOT / "tests" / "golden" / "logs" / "broker" / "tombs-0"

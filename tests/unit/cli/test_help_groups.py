@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
-from tests.support.pcap_builder import Session, ethernet, ip_packet, pcap, request, response
+from tests.support.captures.builder import Session, ethernet, ip_packet, pcap, request, response
 
 Captured = pytest.CaptureFixture[str]
 

@@ -15,7 +15,7 @@ import pytest
 from kraftwire.cli import message as command
 from kraftwire.cli.main import main
 from kraftwire.messages.vote_request import VoteRequest
-from tests.support.vectors import canonical, vectors
+from tests.support.messages.vectors import canonical, vectors
 
 START = "import sys; from kraftwire.cli.main import main; sys.exit(main())"
 EMPTY_VOTE = {"clusterId": None, "topics": []}

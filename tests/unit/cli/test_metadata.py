@@ -16,7 +16,7 @@ from kraftwire.messages.delegation_token_record import DelegationTokenRecord
 from kraftwire.messages.producer_ids_record import ProducerIdsRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.wire.message import Message
-from tests.support.metadata_files import SOUND, write_segment, write_snapshot
+from tests.support.metadata.files import SOUND, write_segment, write_snapshot
 
 GOLDEN = "tests/golden/logs/controller"
 EVERYTHING: list[Message] = [

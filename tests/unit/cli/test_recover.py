@@ -13,8 +13,8 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.quorum_state import QuorumState
 from kraftwire.records.reader import read_batches
 from kraftwire.replica.storage import Storage
-from tests.support.metadata_files import WRONG, batch_of
-from tests.support.survivor_directories import Made, endpoint, make, node_of
+from tests.support.logs.survivors import Made, endpoint, make, node_of
+from tests.support.metadata.files import WRONG, batch_of
 
 _PARTITION = "__cluster_metadata-0"
 

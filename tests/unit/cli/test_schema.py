@@ -16,7 +16,7 @@ from kraftwire.cli.schema.layout import LayoutPart, layout
 from kraftwire.cli.tables import show, table
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.wire.reader import Annotation, annotate
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 
 def text(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -12,7 +12,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.meta_properties import read_meta_properties
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
-from tests.support.metadata_files import SOUND, WRONG, write_segment
+from tests.support.metadata.files import SOUND, WRONG, write_segment
 
 _CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 _IDS = ("hwDlIK5BSPidpHwFaUr4mA", "VcMx9jjsQtyN74NNAUrvig")

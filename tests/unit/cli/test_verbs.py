@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.cli.commands import COMMANDS, load
 from kraftwire.cli.main import main
-from tests.support.captures import ROOT, golden
+from tests.support.captures.decoded import ROOT, golden
 
 GROUPS = ROOT / "tests" / "golden" / "captures" / "groups.pcapng.xz"
 LOGS = ROOT / "tests" / "golden" / "logs"

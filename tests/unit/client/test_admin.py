@@ -27,7 +27,7 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     ADD_RAFT_VOTER,
     API_VERSIONS,
     CLUSTER_ID,

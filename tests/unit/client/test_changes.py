@@ -22,7 +22,7 @@ from kraftwire.messages.update_raft_voter_response import CurrentLeader, UpdateR
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.json_form import uuid_from_text
 from kraftwire.wire.message import Message
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     ADD_RAFT_VOTER,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,

@@ -23,7 +23,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     CLUSTER_ID,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,

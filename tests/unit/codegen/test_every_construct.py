@@ -21,8 +21,8 @@ from kraftwire.wire.plans import python_decoder, python_encoder
 from kraftwire.wire.reader import read_message
 from kraftwire.wire.writer import write_message
 from tests.engine.twins import alike, compare_decoding, compare_encoding
-from tests.support.mutations import mutated
-from tests.support.random_messages import random_message
+from tests.support.messages.mutations import mutated
+from tests.support.messages.random_messages import random_message
 
 VERSIONS = range(6)
 ROUNDS = 12

@@ -21,7 +21,7 @@ from codegen.errors import SchemaError
 from codegen.generate import compare, generate
 from kraftwire.errors import WireError
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "schemas"

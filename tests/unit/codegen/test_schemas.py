@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 from tools.import_schemas.__main__ import main
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.texts import collect_texts

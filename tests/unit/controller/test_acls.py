@@ -16,7 +16,7 @@ from kraftwire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsR
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.acl_filter import AclFilter
 from kraftwire.security.acls import ALLOW, LITERAL, PREFIXED, Operation, ResourceType
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 ANY = 1
 

@@ -9,7 +9,7 @@ from kraftwire.controller.batches import QueuedStep, decide_batch, encoded, next
 from kraftwire.controller.sessions import Sessions
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 
 def _heartbeat(cluster: ControlledCluster, broker_id: int, **more: Any) -> QueuedStep:

@@ -35,8 +35,8 @@ from kraftwire.messages.register_controller_record import RegisterControllerReco
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_controller_request import UnregisterControllerRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.controlled_cluster import ControlledCluster
-from tests.support.node_stub import CLUSTER_ID, batch_of
+from tests.support.nodes.controlled_cluster import ControlledCluster
+from tests.support.nodes.stub import CLUSTER_ID, batch_of
 
 LEVEL = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30), 0)
 DIRECTORY = bytes(15) + b"\xc9"

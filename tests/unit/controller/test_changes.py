@@ -32,7 +32,7 @@ from kraftwire.messages.list_partition_reassignments_request import (
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.controlled_cluster import ControlledCluster, changes
+from tests.support.nodes.controlled_cluster import ControlledCluster, changes
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 

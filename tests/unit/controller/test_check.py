@@ -30,8 +30,8 @@ from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.wire.message import Message
-from tests.support.metadata_history import History
-from tests.support.node_stub import raw_batch
+from tests.support.metadata.history import History
+from tests.support.nodes.stub import raw_batch
 
 A, B, DIRECTORY = (bytes([number]) * 16 for number in (1, 2, 3))
 VERSION = "metadata.version"

@@ -35,7 +35,7 @@ from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, Delete
 from kraftwire.protocol.config_resources import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.controlled_cluster import ControlledCluster, changes
+from tests.support.nodes.controlled_cluster import ControlledCluster, changes
 
 SET, APPEND = 0, 2
 LOST = (2).to_bytes(16, "big")

@@ -23,7 +23,7 @@ from kraftwire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
-from tests.support.node_stub import batch_of, control_batch, raw_batch
+from tests.support.nodes.stub import batch_of, control_batch, raw_batch
 
 LEVEL = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30), 0)
 TOPIC = bytes(range(16))

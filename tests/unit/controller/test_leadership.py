@@ -24,7 +24,7 @@ from kraftwire.messages.elect_leaders_request import ElectLeadersRequest, TopicP
 from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.controlled_cluster import ControlledCluster, changes
+from tests.support.nodes.controlled_cluster import ControlledCluster, changes
 
 PREFERRED, UNCLEAN = 0, 1
 

@@ -19,8 +19,8 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.messages.unregister_controller_record import UnregisterControllerRecord
 from kraftwire.records.metadata import decode_metadata
-from tests.support.controlled_cluster import ControlledCluster
-from tests.support.node_stub import batch_of, control_batch, raw_batch
+from tests.support.nodes.controlled_cluster import ControlledCluster
+from tests.support.nodes.stub import batch_of, control_batch, raw_batch
 
 LEVEL = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30), 0)
 

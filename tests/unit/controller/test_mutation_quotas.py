@@ -19,8 +19,8 @@ from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, Delete
 from kraftwire.node.handlers.cluster_changes import CHANGES
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.controlled_cluster import ControlledCluster
-from tests.support.node_stub import request_of
+from tests.support.nodes.controlled_cluster import ControlledCluster
+from tests.support.nodes.stub import request_of
 
 USER, CLIENT = "user", "client-id"
 EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED

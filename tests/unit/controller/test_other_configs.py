@@ -25,7 +25,7 @@ from kraftwire.protocol.config_resources import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.kafka_keys import kafka_keys
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 NONE, BAD_REQUEST, BAD_CONFIG = ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG

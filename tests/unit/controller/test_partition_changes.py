@@ -16,7 +16,7 @@ from kraftwire.controller.partition_changes import (
 )
 from kraftwire.controller.versions import ELR_VERSION, WITH_DIRECTORIES
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
-from tests.support.controlled_cluster import ControlledCluster, changes
+from tests.support.nodes.controlled_cluster import ControlledCluster, changes
 
 
 def decide(

@@ -12,7 +12,7 @@ from kraftwire.controller.sessions import Sessions
 from kraftwire.messages.broker_registration_request import Feature
 from kraftwire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 from tests.unit.controller.test_brokers import (
     error_of,
     image_of,

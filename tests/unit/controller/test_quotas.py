@@ -16,7 +16,7 @@ from kraftwire.messages.alter_client_quotas_request import (
 from kraftwire.messages.client_quota_record import ClientQuotaRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.metadata import decode_metadata
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 RATE, CONNECTIONS = "producer_byte_rate", "connection_creation_rate"
 INVALID = ErrorCode.INVALID_REQUEST

@@ -19,8 +19,8 @@ from kraftwire.security.scram import (
     ScramUser,
     salted_password,
 )
-from tests.support.controlled_cluster import ControlledCluster
-from tests.support.scram_decoys import decoys
+from tests.support.nodes.controlled_cluster import ControlledCluster
+from tests.support.security.scram_decoys import decoys
 
 SHA_256, SHA_512 = 1, 2
 SALT = b"salt"

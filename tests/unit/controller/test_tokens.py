@@ -23,7 +23,7 @@ from kraftwire.messages.renew_delegation_token_request import RenewDelegationTok
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.principal import Principal
 from kraftwire.security.tokens import DelegationTokens, TokenSettings
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol"))
 SECRET = b"secret"

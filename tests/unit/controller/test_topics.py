@@ -34,7 +34,7 @@ from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, Delete
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.controlled_cluster import ControlledCluster
+from tests.support.nodes.controlled_cluster import ControlledCluster
 
 ID = bytes(15) + b"\x09"
 

@@ -18,7 +18,7 @@ from kraftwire.decode import FilterOptions, Memory, Options
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.messages.vote_request import VoteRequest
-from tests.support.captures import GOLDEN, ROOT, decode, golden
+from tests.support.captures.decoded import GOLDEN, ROOT, decode, golden
 
 LOGS = ROOT / "tests" / "golden" / "logs"
 SEGMENT = LOGS / "broker" / "__consumer_offsets-1" / "00000000000000000000.log"

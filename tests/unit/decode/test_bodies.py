@@ -17,8 +17,8 @@ from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
 from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
-from tests.support.captures import GOLDEN, decoded_frames, golden
-from tests.support.payloads import api_key, request, response, view
+from tests.support.captures.decoded import GOLDEN, decoded_frames, golden
+from tests.support.captures.payloads import api_key, request, response, view
 
 VOTE = {"clusterId": "c", "voterId": 3, "topics": []}
 PARTITION = {

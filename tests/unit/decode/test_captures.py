@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.captures import (
+from tests.support.captures.decoded import (
     GOLDEN,
     comparable,
     decode,

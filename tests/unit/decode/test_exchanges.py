@@ -12,8 +12,8 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from tests.support.captures import GOLDEN, golden
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.decoded import GOLDEN, golden
+from tests.support.captures.frames import FrameMaker
 
 
 @pytest.mark.parametrize("name", GOLDEN)

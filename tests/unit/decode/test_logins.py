@@ -20,9 +20,9 @@ from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateRespon
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.frames_made import FrameMaker
-from tests.support.pcap_builder import pcap_of, request, response
-from tests.support.tls_session import TlsSession
+from tests.support.captures.builder import pcap_of, request, response
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.tls_session import TlsSession
 
 
 def jwt(claims: object) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.exchange.exchanges import exchanges
 from tests.engine.captures import same_frames
-from tests.support.pcap_builder import (
+from tests.support.captures.builder import (
     ACK,
     FIN,
     RST,
@@ -21,7 +21,7 @@ from tests.support.pcap_builder import (
     request,
     response,
 )
-from tests.support.run_decode import run_kraftwire
+from tests.support.commands.run import run_kraftwire
 
 # Metadata v1: the request for all topics, and an answer without any.
 _ALL_TOPICS, _METADATA = b"\xff" * 4, bytes(12)

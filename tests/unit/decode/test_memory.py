@@ -10,7 +10,7 @@ from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.limits import CONTEXTS_MAX
-from tests.support.captures import golden
+from tests.support.captures.decoded import golden
 
 
 def _frames() -> list[RawFrame]:

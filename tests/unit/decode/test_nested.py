@@ -32,7 +32,7 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records.builder import BatchHeader, build_batch
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.record import Record
-from tests.support.payloads import api_key, request, response, view
+from tests.support.captures.payloads import api_key, request, response, view
 
 PLAIN = build_batch([Record(n, 5, b"k", b"value-%d" % n) for n in range(3)])
 SCRAM = UserScramCredentialRecord(

@@ -18,9 +18,9 @@ from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
-from tests.support.captures import GOLDEN, decode, golden
-from tests.support.engines import use
-from tests.support.pcap_builder import Session, frame, pcap_of, request, response
+from tests.support.captures.builder import Session, frame, pcap_of, request, response
+from tests.support.captures.decoded import GOLDEN, decode, golden
+from tests.support.suite.engines import use
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"

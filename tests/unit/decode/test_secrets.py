@@ -22,10 +22,10 @@ from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.metadata import encode_metadata
-from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
-from tests.support.payloads import request, view
-from tests.support.pcap_builder import Session, pcap_of
-from tests.support.pcap_builder import request as framed_request
+from tests.support.captures.builder import Session, pcap_of
+from tests.support.captures.builder import request as framed_request
+from tests.support.captures.decoded import GOLDEN, decode, decoded_frames, golden, shared
+from tests.support.captures.payloads import request, view
 
 Captured = pytest.CaptureFixture[str]
 

@@ -11,7 +11,7 @@ from kraftwire.decode.body.ordinary import form_of
 from kraftwire.decode.body.scan import error_codes, has_unknown_tags
 from kraftwire.messages import find
 from kraftwire.wire.message import Message, Struct
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 _CORRELATION = bytes(4)
 _ANONYMOUS = bytes(8) + b"\xff\xff"

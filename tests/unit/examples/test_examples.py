@@ -12,8 +12,8 @@ from examples.log_to_pandas import table
 from examples.votes import votes
 from examples.watch_quorum import leaders
 from kraftwire.testing import quorum
-from tests.support.class_archive import archive_options
-from tests.support.maven import KAFKA, directory_of, kafka_classpath
+from tests.support.kafka.class_archive import archive_options
+from tests.support.kafka.maven import KAFKA, directory_of, kafka_classpath
 from tests.tidy.sources import ROOT
 
 _GOLDEN = ROOT / "tests" / "golden"

@@ -18,7 +18,7 @@ from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.bytes import BytesWriter, frame_spans, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CAPTURES = sorted((GOLDEN / "captures").glob("*.pcap.xz"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pcap_builder import MILLISECOND, Session, pcap_of, request, response
-from tests.support.run_decode import run_decode
+from tests.support.captures.builder import MILLISECOND, Session, pcap_of, request, response
+from tests.support.commands.run import run_decode
 
 pytestmark = pytest.mark.slow
 

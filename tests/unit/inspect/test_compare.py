@@ -11,8 +11,8 @@ import pytest
 
 import kraftwire.decode
 from kraftwire.inspect.compare import compare_captures, compare_logs
-from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
-from tests.support.run_decode import run_kraftwire
+from tests.support.captures.builder import Segment, Session, pcap_of, request, response
+from tests.support.commands.run import run_kraftwire
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LOG = GOLDEN / "logs" / "broker" / "txn-out-0"

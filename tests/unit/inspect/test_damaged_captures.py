@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.captures import comparable, decode, expected, shared
+from tests.support.captures.decoded import comparable, decode, expected, shared
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, Fetch
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message
-from tests.support.vectors import Vector, vectors
+from tests.support.messages.vectors import Vector, vectors
 
 _TOPIC = "AAECAwQFBgcICQoLDA0ODw"
 

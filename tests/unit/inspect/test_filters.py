@@ -15,7 +15,7 @@ from kraftwire.inspect.run.run import Run
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 
 def _heartbeats() -> list[RawFrame]:

@@ -10,8 +10,8 @@ import pytest
 
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
-from tests.support.pcap_builder import Session, pcap_of, request, response
-from tests.support.run_decode import Done, run_decode
+from tests.support.captures.builder import Session, pcap_of, request, response
+from tests.support.commands.run import Done, run_decode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 GOLDENS = [str(GOLDEN / f"{name}.pcap.xz") for name in ("quorum", "sasl", "clients")]

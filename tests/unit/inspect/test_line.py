@@ -23,9 +23,9 @@ from kraftwire.messages.fetch_response import (
     PartitionData,
 )
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.fake_core import batch
-from tests.support.frames_made import FrameMaker
-from tests.support.payloads import request, response
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.payloads import request, response
+from tests.support.nodes.fake_core import batch
 
 _COLUMNS = re.compile(
     r"(?P<time>\d\d:\d\d:\d\d\.\d{6}|-) +(?P<connection>\S+) +(?P<api>\S+) v(?P<version>\d+) +"

@@ -33,9 +33,9 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records.json_form import Detail
-from tests.support.captures import golden
-from tests.support.fake_core import batch
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.decoded import golden
+from tests.support.captures.frames import FrameMaker
+from tests.support.nodes.fake_core import batch
 
 _SEED = 20
 _BATCH = batch(0, b"value")

@@ -9,8 +9,8 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.inspect.run.merged import MergedEndings, compare, merged, overlapping
-from tests.support.pcap_builder import MILLISECOND, Segment, Session, pcap_of, request, response
-from tests.support.run_decode import run_decode
+from tests.support.captures.builder import MILLISECOND, Segment, Session, pcap_of, request, response
+from tests.support.commands.run import run_decode
 
 WAY = MILLISECOND // 2
 CLIENT, SERVER, OTHER = ("10.0.0.1", 40000), ("10.0.0.2", 9092), ("10.0.0.3", 41000)

@@ -17,7 +17,7 @@ from kraftwire.inspect.run import pending as held_module
 from kraftwire.inspect.run.pending import PendingInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 pytestmark = pytest.mark.slow
 

@@ -39,7 +39,7 @@ from kraftwire.printable import printable_pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.builder import BatchHeader, build_batch
 from kraftwire.records.record import Record
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 GROUPS = GOLDEN / "captures" / "groups.pcapng.xz"

@@ -28,9 +28,9 @@ from kraftwire.messages.offset_commit_value import OffsetCommitValue
 from kraftwire.records.builder import build_batch
 from kraftwire.records.messages import coordinator_key, coordinator_value
 from kraftwire.records.record import Record
-from tests.support.captures import decode
-from tests.support.payloads import request, response
-from tests.support.pcap_builder import Session, frame, pcap_of
+from tests.support.captures.builder import Session, frame, pcap_of
+from tests.support.captures.decoded import decode
+from tests.support.captures.payloads import request, response
 
 TOPIC_ID = bytes(range(16))
 TOKEN = b"\0alice\0hunter-two"

@@ -11,7 +11,7 @@ import pytest
 
 from kraftwire.capture.packets.series import Span, chains
 from kraftwire.inspect.run.inputs import Rotated
-from tests.support.captures import decode, golden, rotated
+from tests.support.captures.decoded import decode, golden, rotated
 
 _PLACES = ("file", "position", "end_position")
 

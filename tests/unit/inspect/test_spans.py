@@ -10,8 +10,8 @@ import pytest
 from kraftwire.decode.files import FileLine, FileOptions, FileReport, decode_file, walk
 from kraftwire.errors import StorageError
 from kraftwire.inspect.bytes import frame_spans, line_spans
-from tests.support.captures import decoded_frames, golden
-from tests.support.log_bytes import legacy_message
+from tests.support.captures.decoded import decoded_frames, golden
+from tests.support.logs.bytes import legacy_message
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "logs"
 METADATA = GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.cli.main import main
-from tests.support.captures import ROOT
+from tests.support.captures.decoded import ROOT
 
 _LOGS = ROOT / "tests" / "golden" / "logs"
 

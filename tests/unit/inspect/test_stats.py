@@ -47,8 +47,8 @@ from kraftwire.messages.sync_group_request import SyncGroupRequest, SyncGroupReq
 from kraftwire.messages.sync_group_response import SyncGroupResponse
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.frames_made import FrameMaker
-from tests.support.scripted_quorum import batch
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.scripted_quorum import batch
 
 LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 MS = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.inspect.stats.writer import StatsJsonWriter, StatsWriter
-from tests.support.capture_cuts import DAY_S, part, read_into, save
+from tests.support.captures.cuts import DAY_S, part, read_into, save
 
 
 def _json(*paths: Path) -> dict[str, Any]:

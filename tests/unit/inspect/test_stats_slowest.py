@@ -19,8 +19,8 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.messages.topic_record import TopicRecord
-from tests.support.frames_made import FrameMaker
-from tests.support.scripted_quorum import batch
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.scripted_quorum import batch
 
 MS = 1_000_000
 

@@ -21,8 +21,8 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.topic_record import TopicRecord
-from tests.support.frames_made import FrameMaker
-from tests.support.scripted_quorum import batch
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.scripted_quorum import batch
 
 LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 METADATA_ID = bytes(15) + b"\x01"

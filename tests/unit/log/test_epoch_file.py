@@ -10,7 +10,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.partition_files import epochs_from, read_epochs
 from kraftwire.log.settings import LogSettings
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, put_snapshot
 
 # Epochs 1, 2 and 4 begin at offsets 0, 2 and 5 of a log that ends at 7.
 _EPOCHS = [(1, 0), (2, 2), (4, 5)]

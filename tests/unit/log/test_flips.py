@@ -24,7 +24,7 @@ from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.sim.disk import SimFiles
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, put_snapshot
 
 pytestmark = pytest.mark.slow
 

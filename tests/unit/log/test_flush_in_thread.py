@@ -19,7 +19,7 @@ from kraftwire.log.segment import BatchFacts, Segment
 from kraftwire.log.settings import LogSettings
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.disk import SimFiles
-from tests.support.log_batches import TOPIC, TOPIC_ID, append
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append
 
 _MODULES = ("metadata_log", "flush_mark", "partition_files", "segment")
 # Two small batches in a segment.

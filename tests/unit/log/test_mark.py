@@ -19,7 +19,7 @@ from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.disk import PowerCut, SimFiles
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, batch, put_snapshot
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, batch, put_snapshot
 
 _SETTINGS = LogSettings(segment_bytes=4000, index_interval_bytes=500, index_bytes=2400)
 _FIRST = "0" * 20

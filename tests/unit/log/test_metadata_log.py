@@ -11,7 +11,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
 from kraftwire.sim.disk import SimFiles
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, batch
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, batch
 
 SMALL = LogSettings(segment_bytes=1000, index_interval_bytes=200, index_bytes=2400)
 

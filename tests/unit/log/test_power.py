@@ -10,7 +10,7 @@ from kraftwire.errors import StorageError
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
 from kraftwire.sim.disk import SimFiles
-from tests.support.log_batches import TOPIC, TOPIC_ID, append
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append
 
 _SMALL = LogSettings(segment_bytes=1000, index_interval_bytes=200, index_bytes=2400)
 

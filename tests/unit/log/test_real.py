@@ -14,8 +14,8 @@ from kraftwire.log.quorum_state import QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.reader import read_batches
-from tests.support.captures import shared
-from tests.support.log_batches import TOPIC, TOPIC_ID
+from tests.support.captures.decoded import shared
+from tests.support.logs.batches import TOPIC, TOPIC_ID
 
 # The controllers ran with metadata.log.segment.ms=90000.
 _SETTINGS = LogSettings(segment_bytes=8 * 1024 * 1024, segment_ms=90_000)

@@ -10,7 +10,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.segment import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX, RecentAppends
 from kraftwire.log.settings import LogSettings
-from tests.support.log_batches import TOPIC, TOPIC_ID, append
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append
 
 _ALL = 1_000_000
 

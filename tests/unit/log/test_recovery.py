@@ -14,7 +14,7 @@ from kraftwire.errors import StorageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, batch
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, batch
 
 _SETTINGS = LogSettings(segment_bytes=4000, index_interval_bytes=500, index_bytes=2400)
 _FIRST = "0" * 20

@@ -12,7 +12,7 @@ from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, put_snapshot
 
 _SETTINGS = LogSettings(segment_bytes=1000, index_interval_bytes=200, index_bytes=2400)
 _FIRST = "0" * 20

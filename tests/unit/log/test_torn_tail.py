@@ -10,7 +10,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
 from kraftwire.records.header import CRC_START
-from tests.support.log_batches import TOPIC, TOPIC_ID, append, batch
+from tests.support.logs.batches import TOPIC, TOPIC_ID, append, batch
 
 _CRC = slice(17, 21)
 

@@ -45,7 +45,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.acls import ALLOW, LITERAL, Operation, ResourceType
 from kraftwire.security.principal import Principal
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode, request_of
+from tests.support.nodes.stub import StubNode, request_of
 
 pytestmark = pytest.mark.trio
 

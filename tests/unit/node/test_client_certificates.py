@@ -17,9 +17,9 @@ from kraftwire.node.logins import guards_of, stores_of
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
-from tests.support.accepted import accepted
-from tests.support.certificates import Identity, authority, identity, pem
-from tests.support.node_stub import StubNode
+from tests.support.nodes.accepted import accepted
+from tests.support.nodes.stub import StubNode
+from tests.support.security.certificates import Identity, authority, identity, pem
 
 LIMITS = ConnectionLimits(handshake_ms=30_000, failed_login_delay_ms=0, idle_ms=60_000)
 PROPERTIES = """process.roles=controller

@@ -27,8 +27,8 @@ from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
-from tests.support.accepted import Handle, accepted
-from tests.support.autojump import autojump
+from tests.support.nodes.accepted import Handle, accepted
+from tests.support.suite.autojump import autojump
 
 pytestmark = autojump
 

@@ -31,7 +31,7 @@ from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.node_stub import StubNode, batch_of, control_batch, in_virtual_time
+from tests.support.nodes.stub import StubNode, batch_of, control_batch, in_virtual_time
 from tests.unit.controller.test_brokers import LEVEL, registration
 
 

@@ -16,7 +16,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.controller_metrics import QueueMetrics, Times, snapshot_samples
 from kraftwire.node.metrics import render
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.node_stub import StubNode, batch_of, in_virtual_time
+from tests.support.nodes.stub import StubNode, batch_of, in_virtual_time
 from tests.unit.controller.test_brokers import registration
 from tests.unit.node.test_controller import leader
 

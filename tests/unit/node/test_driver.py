@@ -22,9 +22,9 @@ from kraftwire.node.driver import FLUSH_IN_WORKER_BYTES_MIN
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
-from tests.support.autojump import autojump
-from tests.support.fake_core import WALL_MS, FakeCore, Listener, World, batch, make, run, send
-from tests.support.node_stub import request_of
+from tests.support.nodes.fake_core import WALL_MS, FakeCore, Listener, World, batch, make, run, send
+from tests.support.nodes.stub import request_of
+from tests.support.suite.autojump import autojump
 
 
 @autojump

@@ -16,7 +16,7 @@ from kraftwire.node.key_set_url import KeySetUrl
 from kraftwire.security.errors import NotKnownYet
 from kraftwire.security.jwks import KeyRefresh, TokenChecks, UnknownKeyError
 from kraftwire.security.tls import provider_tls
-from tests.support.certificates import authority, identity, node_context, pem
+from tests.support.security.certificates import authority, identity, node_context, pem
 
 REFRESH = KeyRefresh(3_600_000, 100, 10_000)
 

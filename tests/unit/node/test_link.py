@@ -14,8 +14,8 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.node.link import LinkDown
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.autojump import autojump
-from tests.support.far_side import FarSide, request, start
+from tests.support.nodes.far_side import FarSide, request, start
+from tests.support.suite.autojump import autojump
 
 HOSTILE = {
     "nothing": b"",

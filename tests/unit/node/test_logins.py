@@ -25,7 +25,7 @@ from kraftwire.security.scram import ScramClient
 from kraftwire.security.tokens import DelegationTokens
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode
+from tests.support.nodes.stub import StubNode
 
 PROPERTIES = """process.roles=controller
 node.id=1

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from kraftwire.node.metrics_http import HTTP_REQUEST_SIZE_MAX, SCRAPE_SECONDS_MAX, serve_http
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 pytestmark = pytest.mark.trio
 

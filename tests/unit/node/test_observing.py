@@ -24,8 +24,8 @@ from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.raft.effects import Note
 from kraftwire.wire.frame import frame
-from tests.support.autojump import autojump
-from tests.support.fake_core import FakeCore, World, make, run
+from tests.support.nodes.fake_core import FakeCore, World, make, run
+from tests.support.suite.autojump import autojump
 
 
 @pytest.fixture

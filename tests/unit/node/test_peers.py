@@ -18,8 +18,8 @@ from kraftwire.node.peers import PEERS_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.wire.message import Message
-from tests.support.autojump import autojump
-from tests.support.far_side import FarSide, request, start
+from tests.support.nodes.far_side import FarSide, request, start
+from tests.support.suite.autojump import autojump
 
 pytestmark = autojump
 

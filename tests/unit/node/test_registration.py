@@ -17,7 +17,7 @@ from kraftwire.node.controller import Controller
 from kraftwire.node.registration import Registration
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.node_stub import (
+from tests.support.nodes.stub import (
     CLUSTER_ID,
     StubNode,
     control_batch,

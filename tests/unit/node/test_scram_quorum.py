@@ -29,8 +29,8 @@ from kraftwire.replica.storage import Storage
 from kraftwire.security.decoys import credential_of
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
-from tests.support.mixed_quorum import OURS, Member, MixedQuorum, wait_until
-from tests.support.node_stub import batch_of
+from tests.support.kafka.mixed_quorum import OURS, Member, MixedQuorum, wait_until
+from tests.support.nodes.stub import batch_of
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 USER = UserScramCredentialRecord(name="node", mechanism=1)

@@ -40,9 +40,9 @@ from kraftwire.transport.paced_stream import PacedStream
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message
-from tests.support.accepted import accepted
-from tests.support.certificates import identity
-from tests.support.node_stub import in_virtual_time
+from tests.support.nodes.accepted import accepted
+from tests.support.nodes.stub import in_virtual_time
+from tests.support.security.certificates import identity
 
 VERSIONS = {3: (0, 13), 17: (0, 1), 18: (0, 4), 36: (0, 2)}
 LIMITS = ConnectionLimits(handshake_ms=5_000, failed_login_delay_ms=100, idle_ms=60_000)

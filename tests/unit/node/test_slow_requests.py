@@ -21,8 +21,8 @@ from kraftwire.node.request_codec import DECODE_INLINE_BYTES
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
-from tests.support.accepted import accepted
-from tests.support.autojump import autojump
+from tests.support.nodes.accepted import accepted
+from tests.support.suite.autojump import autojump
 
 VERSIONS = {55: (0, 2)}
 

@@ -23,7 +23,7 @@ from kraftwire.messages.register_controller_record import (
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.node_stub import StubNode, answer_of, control_batch, request_of
+from tests.support.nodes.stub import StubNode, answer_of, control_batch, request_of
 
 pytestmark = pytest.mark.trio
 

@@ -9,8 +9,8 @@ import trio.testing
 from kraftwire.errors import ApiError
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
-from tests.support.autojump import autojump
-from tests.support.fake_core import FakeCore, World, make, run
+from tests.support.nodes.fake_core import FakeCore, World, make, run
+from tests.support.suite.autojump import autojump
 
 pytestmark = autojump
 

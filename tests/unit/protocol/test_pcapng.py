@@ -18,7 +18,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
 from kraftwire.wire.frame import frame
-from tests.support.pcap_builder import MILLISECOND, START_NS, decode, request, response
+from tests.support.captures.builder import MILLISECOND, START_NS, decode, request, response
 
 CLIENT, SERVER = ("127.0.0.1", 40000), ("127.0.0.2", 9093)
 CLIENT6, SERVER6 = ("::1", 40000), ("fe80::1%lo", 9093)

@@ -7,8 +7,8 @@ import pytest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch, fetched, vote
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetch, fetched, vote
 
 
 def _following() -> Lone:

@@ -6,9 +6,8 @@ import pytest
 
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState, RefusalReason
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched
-from tests.support.raft_quorums import leading
+from tests.support.raft.lone import Lone, leading, stored_log
+from tests.support.raft.messages import fetched
 
 # ---- a leader ------------------------------------------------------------------------------------
 

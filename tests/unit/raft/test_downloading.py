@@ -13,7 +13,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.downloading import PART_BYTES_PER_MS_MIN
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.plain import data_batch
-from tests.support.raft_downloads import (
+from tests.support.raft.downloads import (
     EPOCH,
     LEADER,
     NEWER,
@@ -30,9 +30,8 @@ from tests.support.raft_downloads import (
     serve,
     take,
 )
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, fetched, updated, vote, voted
-from tests.support.raft_nodes import directory_id, endpoint
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import begin, directory_id, endpoint, fetched, updated, vote, voted
 
 # ---- part by part --------------------------------------------------------------------------------
 

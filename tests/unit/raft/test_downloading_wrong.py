@@ -11,7 +11,7 @@ from kraftwire.raft.batches import OFFSET_MAX
 from kraftwire.raft.downloading import DOWNLOAD_PAUSE_MS
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from tests.support.raft_downloads import (
+from tests.support.raft.downloads import (
     EPOCH,
     LEADER,
     NEWER,
@@ -27,9 +27,8 @@ from tests.support.raft_downloads import (
     sent_to,
     take,
 )
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched, snapshot_part
-from tests.support.raft_quorums import append, fetches, leading
+from tests.support.raft.lone import Lone, append, fetches, leading, stored_log
+from tests.support.raft.messages import fetched, snapshot_part
 
 # ---- a snapshot that is gone ---------------------------------------------------------------------
 

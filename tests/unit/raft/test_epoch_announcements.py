@@ -8,10 +8,8 @@ from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochReques
 from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, end
-from tests.support.raft_nodes import directory_id
-from tests.support.raft_quorums import fetches
+from tests.support.raft.lone import Lone, fetches
+from tests.support.raft.messages import begin, directory_id, end
 
 
 def _told(lone: Lone, since: int) -> list[int]:

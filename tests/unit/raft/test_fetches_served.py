@@ -7,9 +7,8 @@ import pytest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState, FlushLog, SendReply
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch
-from tests.support.raft_quorums import append, fetches, leading
+from tests.support.raft.lone import Lone, append, fetches, leading, stored_log
+from tests.support.raft.messages import fetch
 
 # The schema's default of HighWatermark, which stands for versions without it.
 _BEFORE_18 = (1 << 63) - 1

@@ -12,10 +12,9 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.histories import voter_set
 from kraftwire.records.control import ControlType
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_nodes import LISTENER, dynamic_set
-from tests.support.raft_quorums import fetches, follow_up
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, fetches, follow_up
+from tests.support.raft.messages import LISTENER, dynamic_set
 
 OPENING = [ControlType.LEADER_CHANGE, ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.raft_disk import snapshot_bytes, snapshot_control
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched
+from tests.support.raft.disk import snapshot_bytes, snapshot_control
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetched
 
 
 def _slow() -> Lone:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.raft import effects, events
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched, vote
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetched, vote
 
 _LONG_MS = 60_000
 FORBIDDEN = events.LeadershipForbidden("records contradict each other")

@@ -10,10 +10,19 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.resignation import features_of
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, end, fetch, fetched, remove_voter, vote
-from tests.support.raft_nodes import JAVA_FEATURES, dynamic_set, features, voter_set
-from tests.support.raft_quorums import append, fetches, leading
+from tests.support.raft.lone import Lone, append, fetches, leading
+from tests.support.raft.messages import (
+    JAVA_FEATURES,
+    begin,
+    dynamic_set,
+    end,
+    features,
+    fetch,
+    fetched,
+    remove_voter,
+    vote,
+    voter_set,
+)
 
 JAVA = "apache-kafka-java"
 THEIRS = features(JAVA_FEATURES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState, SendRequest
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import voted
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import voted
 
 _SEEDS = range(60)
 

@@ -14,11 +14,17 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_downloads import file_of, take
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, fetched
-from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set, voters_control
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.downloads import file_of, take
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import (
+    LISTENER,
+    begin,
+    directory_id,
+    dynamic_set,
+    fetched,
+    voters_control,
+)
 
 OTHER = b"another one dir."
 

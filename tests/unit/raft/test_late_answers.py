@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched, voted
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import fetched, voted
 
 
 def _fetching() -> Lone:

@@ -14,8 +14,8 @@ from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.sim.untimed.node import LISTENER
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_downloads import (
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.downloads import (
     EPOCH,
     LEADER,
     SNAPSHOT,
@@ -25,10 +25,8 @@ from tests.support.raft_downloads import (
     serve,
     take,
 )
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched
-from tests.support.raft_nodes import dynamic_set, voters_control
-from tests.support.raft_quorums import fetches
+from tests.support.raft.lone import Lone, fetches, stored_log
+from tests.support.raft.messages import dynamic_set, fetched, voters_control
 
 MACHINE = 7
 

@@ -12,8 +12,8 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, fetched
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import begin, fetched
 
 PACKAGE = Path(__file__).resolve().parents[3] / "kraftwire" / "raft"
 

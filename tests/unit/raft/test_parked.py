@@ -9,7 +9,7 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.parked import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX, ParkedFetch, ParkedFetches
-from tests.support.raft_quorums import fetches, leading
+from tests.support.raft.lone import fetches, leading
 
 
 def fetch(token: int, offset: int = 10, deadline_ms: int = 500) -> ParkedFetch:

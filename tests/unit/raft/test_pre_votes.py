@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched, vote
-from tests.support.raft_quorums import leading
+from tests.support.raft.lone import Lone, leading, stored_log
+from tests.support.raft.messages import fetched, vote
 
 
 def _would_vote(lone: Lone) -> bool:

@@ -9,10 +9,16 @@ import pytest
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, end, fetched, remove_voter, update_voter, vote
-from tests.support.raft_nodes import directory_id
-from tests.support.raft_quorums import fetches, leading
+from tests.support.raft.lone import Lone, fetches, leading
+from tests.support.raft.messages import (
+    begin,
+    directory_id,
+    end,
+    fetched,
+    remove_voter,
+    update_voter,
+    vote,
+)
 
 TWO = ReplicaKey(2, directory_id(2))
 

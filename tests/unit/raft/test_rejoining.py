@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kraftwire.messages.fetch_response import NodeEndpoint
 from kraftwire.raft import effects
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import fetched
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import fetched
 
 
 def unanswered() -> Lone:

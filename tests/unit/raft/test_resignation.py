@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftwire.raft import events
 from kraftwire.raft.effects import ShutdownFinished
-from tests.support.raft_lone import Lone
+from tests.support.raft.lone import Lone
 
 _SECONDS = 1000
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, fetch, fetched
-from tests.support.raft_quorums import fetches, leading
+from tests.support.raft.lone import Lone, fetches, leading, stored_log
+from tests.support.raft.messages import begin, fetch, fetched
 
 
 def _stored(lone: Lone) -> ElectionState:

@@ -12,11 +12,9 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
-from tests.support.raft_disk import snapshot_bytes
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch, fetched
-from tests.support.raft_nodes import dynamic_set, voters_control
-from tests.support.raft_quorums import append, fetches, leading
+from tests.support.raft.disk import snapshot_bytes
+from tests.support.raft.lone import Lone, append, fetches, leading, stored_log
+from tests.support.raft.messages import dynamic_set, fetch, fetched, voters_control
 
 LISTENER = 7
 

@@ -13,9 +13,8 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.snapshots import SNAPSHOT_CHUNK_BYTES_MAX
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetch_snapshot
-from tests.support.raft_quorums import follow_up
+from tests.support.raft.lone import Lone, follow_up, stored_log
+from tests.support.raft.messages import fetch_snapshot
 
 SNAPSHOT = OffsetAndEpoch(10, 1)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kraftwire.raft.events import FeaturesHeard
 from kraftwire.raft.values import Destination
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import fetch
-from tests.support.raft_nodes import directory_id, endpoint
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import directory_id, endpoint, fetch
 
 OURS = frozenset({"kraftwire.version 1-1"})
 THEIRS = frozenset({"kraft.version 0-1", "metadata.version 7-30"})

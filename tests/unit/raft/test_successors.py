@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.raft.effects import ElectionState
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import end, fetched, vote
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import end, fetched, vote
 
 
 def _told(*successors: int) -> Lone:

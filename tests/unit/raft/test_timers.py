@@ -14,9 +14,8 @@ from kraftwire.raft.config import (
     RaftTimers,
 )
 from kraftwire.records import RecordBatch
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_quorums import append, fetches, leading
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, append, fetches, leading
 
 WALL = 1_700_000_000_000
 

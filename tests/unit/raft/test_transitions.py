@@ -24,8 +24,8 @@ from kraftwire.raft.transitions import (
     transition_table,
 )
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_nodes import directory_id
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.messages import directory_id
 
 README = Path(__file__).resolve().parents[3] / "kraftwire" / "raft" / "README.md"
 ADDRESS = (Endpoint("CONTROLLER", "node2", 9002),)

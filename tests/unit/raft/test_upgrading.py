@@ -15,11 +15,17 @@ from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
 from kraftwire.records.control import ControlType
-from tests.support.raft_cluster import Cluster
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import begin, fetched, remove_voter, update_voter
-from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set
-from tests.support.raft_quorums import fetches, leading
+from tests.support.raft.cluster import Cluster
+from tests.support.raft.lone import Lone, fetches, leading
+from tests.support.raft.messages import (
+    LISTENER,
+    begin,
+    directory_id,
+    dynamic_set,
+    fetched,
+    remove_voter,
+    update_voter,
+)
 
 
 def reported(*replicas: int, versions: tuple[int, int] = (0, 1)) -> Lone:

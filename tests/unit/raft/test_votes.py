@@ -12,9 +12,8 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import vote
-from tests.support.raft_nodes import directory_id
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import directory_id, vote
 
 TOPIC = "__cluster_metadata"
 

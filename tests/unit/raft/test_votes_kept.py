@@ -7,9 +7,8 @@ from typing import Any
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.roles import Votes
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import begin, vote
-from tests.support.raft_nodes import directory_id, dynamic_set
+from tests.support.raft.lone import Lone, stored_log
+from tests.support.raft.messages import begin, directory_id, dynamic_set, vote
 
 _NEWER = (3, 9)
 

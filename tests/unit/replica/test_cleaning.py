@@ -9,7 +9,7 @@ from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.runner import Runner
-from tests.support.fake_core import WALL_MS, FakeCore, Host, Workers, World
+from tests.support.nodes.fake_core import WALL_MS, FakeCore, Host, Workers, World
 
 _DAY_MS = 24 * 3600 * 1000
 _IDS = [OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 1), OffsetAndEpoch(30, 2)]

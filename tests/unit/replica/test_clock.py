@@ -19,9 +19,9 @@ from kraftwire.records.plain import data_batch
 from kraftwire.records.reader import read_batches
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles
-from tests.support.lone_replica import WALL_MS, LoneReplica
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import fetched
+from tests.support.raft.lone import Lone
+from tests.support.raft.messages import fetched
+from tests.support.raft.replica import WALL_MS, LoneReplica
 
 _HOUR_MS = 3_600_000
 

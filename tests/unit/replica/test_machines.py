@@ -15,7 +15,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica import StateMachine
 from kraftwire.replica.ports import WorkKind
 from kraftwire.replica.runner import Runner
-from tests.support.fake_core import WALL_MS, FakeCore, Host, Listener, Workers, World, batch
+from tests.support.nodes.fake_core import WALL_MS, FakeCore, Host, Listener, Workers, World, batch
 
 _CLEANING_MS = SnapshotSettings().clean_interval_ms
 _EARLY, _LATE = OffsetAndEpoch(2, 1), OffsetAndEpoch(9, 4)

@@ -24,7 +24,7 @@ from kraftwire.raft.voters import VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.ports import WorkKind
 from kraftwire.replica.runner import Runner
-from tests.support.fake_core import WALL_MS, FakeCore, Host, Workers, World, send
+from tests.support.nodes.fake_core import WALL_MS, FakeCore, Host, Workers, World, send
 
 _SNAPSHOT = OffsetAndEpoch(100, 3)
 

@@ -9,7 +9,7 @@ from kraftwire.raft import effects as fx
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles
-from tests.support.lone_replica import LoneReplica
+from tests.support.raft.replica import LoneReplica
 
 
 class _Sums:

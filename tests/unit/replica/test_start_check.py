@@ -15,7 +15,7 @@ from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.trial import TrialFiles
 from kraftwire.replica.start_check import check_start, is_in_use
 from kraftwire.replica.storage import Directories, Storage
-from tests.support.log_batches import append
+from tests.support.logs.batches import append
 
 _CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 _PARTITION = "__cluster_metadata-0"

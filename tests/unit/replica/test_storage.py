@@ -13,7 +13,7 @@ from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.replica.storage import Directories, Storage
-from tests.support.log_batches import append, put_snapshot
+from tests.support.logs.batches import append, put_snapshot
 
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 DIRECTORY_ID = bytes(range(16))

@@ -12,7 +12,7 @@ from kraftwire.properties import Properties
 from kraftwire.security.host_check import OTHER_HOST, HostCheckingContext, is_for_host
 from kraftwire.security.settings import client_settings
 from kraftwire.security.tls import client_tls
-from tests.support.certificates import authority, identity, pem, shaken
+from tests.support.security.certificates import authority, identity, pem, shaken
 
 IS_FOR = [
     ("node.svc", "node.svc"),

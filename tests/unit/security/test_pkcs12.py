@@ -15,8 +15,8 @@ from kraftwire.security.password_encryption import open_key
 from kraftwire.security.pkcs12 import read_pkcs12
 from kraftwire.security.rc2 import decrypt_rc2
 from kraftwire.security.store_entries import StoreEntry, StoreError
-from tests.support import certificates
-from tests.support.certificates import (
+from tests.support.security import certificates
+from tests.support.security.certificates import (
     PASSWORD,
     authority,
     below_intermediate,

@@ -15,7 +15,7 @@ from kraftwire.properties import Properties
 from kraftwire.security.reloading import ReloadedTls
 from kraftwire.security.settings import client_settings
 from kraftwire.security.tls import client_tls
-from tests.support.certificates import Identity, authority, der, identity, pem
+from tests.support.security.certificates import Identity, authority, der, identity, pem
 
 NOW = datetime.now(UTC)
 OWN = identity("reloaded", ("a.example", "b.example"))

@@ -33,7 +33,7 @@ from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import LoginEnd, LoginSettings, LoginStep, SaslServer
 from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
 from kraftwire.wire.message import Message
-from tests.support.scram_decoys import decoys
+from tests.support.security.scram_decoys import decoys
 
 NOW = 1_000
 EPOCH = 1_700_000_000_000

@@ -18,7 +18,7 @@ from kraftwire.security.scram import (
     mechanism_of,
     salted_password,
 )
-from tests.support.scram_decoys import decoys
+from tests.support.security.scram_decoys import decoys
 
 SALT = b"a salt of 16 byt"
 

@@ -17,7 +17,7 @@ from kraftwire.security.settings import client_settings
 from kraftwire.security.store_entries import StoreError
 from kraftwire.security.stores import certificate_facts, read_key, read_roots
 from kraftwire.security.tls import TlsContext, client_tls
-from tests.support.certificates import (
+from tests.support.security.certificates import (
     KEY_PASSWORD,
     PASSWORD,
     authority,

@@ -13,7 +13,7 @@ from kraftwire.errors import UsageError
 from kraftwire.properties import Properties
 from kraftwire.security.settings import SecuritySettings, client_settings
 from kraftwire.security.tls import client_tls, openssl_cipher, server_tls
-from tests.support.certificates import identity
+from tests.support.security.certificates import identity
 
 
 def _context(**values: str) -> ssl.SSLContext:

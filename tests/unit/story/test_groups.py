@@ -32,7 +32,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story import events
 from kraftwire.story.groups import members, offsets
 from kraftwire.story.groups.model import assigned, of_consumer_protocol
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"
 Captured = pytest.CaptureFixture[str]

@@ -25,7 +25,7 @@ from kraftwire.messages.end_txn_response import EndTxnResponse
 from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.transactions import TransactionStory
 from tests.fuzz.outcome import seed
-from tests.support.capture_cuts import DAY_S, GROUPS, packets, part, read_into, save, without
+from tests.support.captures.cuts import DAY_S, GROUPS, packets, part, read_into, save, without
 
 _CUTS = 6
 

@@ -39,7 +39,7 @@ from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story import topics as story_module
 from kraftwire.wire.message import Message
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"
 

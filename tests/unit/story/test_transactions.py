@@ -26,7 +26,7 @@ from kraftwire.messages.add_partitions_to_txn_response import (
 from kraftwire.messages.end_txn_request import EndTxnRequest
 from kraftwire.messages.end_txn_response import EndTxnResponse
 from kraftwire.story import transactions as story_module
-from tests.support.frames_made import FrameMaker
+from tests.support.captures.frames import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"
 MS = 1_000_000

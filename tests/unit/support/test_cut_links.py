@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.links import Links
+from tests.support.nodes.links import Links
 
 CALLER, CALLEE = 1, 2
 PIECES = (b"one", b"two")

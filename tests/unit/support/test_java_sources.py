@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.java_sources import places_of_classes, with_moved_imports
+from tests.support.kafka.java_sources import places_of_classes, with_moved_imports
 
 PROGRAM = """package kraftwire;
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.maven import requires_java
+from tests.support.kafka.maven import requires_java
 
 
 def test_a_missing_java_skips_and_names_the_program(

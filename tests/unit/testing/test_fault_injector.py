@@ -16,7 +16,7 @@ from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.fault_injector import FaultInjector, InjectedRule
 from kraftwire.wire.message import Message
-from tests.support.autojump import autojump
+from tests.support.suite.autojump import autojump
 
 
 class Served:

@@ -14,7 +14,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.client import Admin
 from kraftwire.errors import ApiError
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     DESCRIBE_QUORUM,
     METADATA,
     FakeNode,

@@ -11,7 +11,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.protocol.pcapng import TcpConnection, capture_start
-from tests.support.captures import decode, golden
+from tests.support.captures.decoded import decode, golden
 from tools.repeat_capture import main, repeat
 
 SERVER = ("10.1.2.3", 9092)

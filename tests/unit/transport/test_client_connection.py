@@ -22,7 +22,7 @@ from kraftwire.transport.client_connection import ClientConnection
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     DESCRIBE_QUORUM,
     FakeNode,
     HangUpError,

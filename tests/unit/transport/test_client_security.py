@@ -29,15 +29,7 @@ from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.transport.client_connection import ClientConnection
 from kraftwire.wire.message import Message
-from tests.support.certificates import (
-    Identity,
-    authority,
-    identity,
-    node_context,
-    of_namesake,
-    pem,
-)
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     DESCRIBE_QUORUM,
     METADATA,
     Answer,
@@ -45,6 +37,14 @@ from tests.support.fake_node import (
     HangUpError,
     metadata,
     quorum_state,
+)
+from tests.support.security.certificates import (
+    Identity,
+    authority,
+    identity,
+    node_context,
+    of_namesake,
+    pem,
 )
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36

@@ -17,8 +17,15 @@ from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
 from kraftwire.transport.paced_stream import PacedStream, Readiness
-from tests.support.certificates import authority, der, identity, long_chain, node_context, pem
-from tests.support.node_stub import in_virtual_time
+from tests.support.nodes.stub import in_virtual_time
+from tests.support.security.certificates import (
+    authority,
+    der,
+    identity,
+    long_chain,
+    node_context,
+    pem,
+)
 
 
 @pytest.fixture

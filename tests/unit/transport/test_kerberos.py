@@ -24,9 +24,9 @@ from kraftwire.security.settings import client_settings
 from kraftwire.testing import quorum
 from kraftwire.transport.kerberos import Acceptors, Initiators, default_realm
 from kraftwire.transport.login import login_of
-from tests.support.kdc import MODULE, REALM, Kdc, jaas, running_kdc
-from tests.support.quorum_tools import ours
-from tests.support.secured_kafka import write_properties
+from tests.support.kafka.quorum_tools import ours
+from tests.support.security.kafka import write_properties
+from tests.support.security.kdc import MODULE, REALM, Kdc, jaas, running_kdc
 
 pytestmark = pytest.mark.slow
 

@@ -25,8 +25,8 @@ from kraftwire.transport import token_endpoint
 from kraftwire.transport.login import Login, login_of
 from kraftwire.transport.token_endpoint import TokenEndpoint
 from kraftwire.wire.message import Message
-from tests.support.certificates import authority, identity, node_context, pem
-from tests.support.fake_node import METADATA, FakeNode, metadata
+from tests.support.nodes.fake_node import METADATA, FakeNode, metadata
+from tests.support.security.certificates import authority, identity, node_context, pem
 
 SECRET = "not-to-be-shown"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

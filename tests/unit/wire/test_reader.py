@@ -31,7 +31,7 @@ from kraftwire.messages.vote_request import PartitionData, TopicData, VoteReques
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation, annotate, read_message
 from kraftwire.wire.varint import uvarint
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 VOTE = VoteRequest(
     cluster_id="kraft",

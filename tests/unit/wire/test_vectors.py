@@ -6,7 +6,7 @@ import pytest
 
 from kraftwire.messages import find
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
-from tests.support.vectors import canonical, vectors
+from tests.support.messages.vectors import canonical, vectors
 
 every_message = pytest.mark.parametrize("name", sorted(vectors()))
 

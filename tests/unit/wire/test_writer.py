@@ -20,7 +20,7 @@ from kraftwire.messages.offset_fetch_request import OffsetFetchRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.wire.message import Message
 from kraftwire.wire.writer import write_message
-from tests.support.vectors import vectors
+from tests.support.messages.vectors import vectors
 
 PATHS = {
     "replica_epoch": "replicaEpoch",

@@ -13,8 +13,8 @@ from tests.interop.clients.traffic.orders import (
     feature_levels,
     until,
 )
-from tests.support.java import shared_tools
-from tests.support.maven import KAFKA
+from tests.support.kafka.java import shared_tools
+from tests.support.kafka.maven import KAFKA
 
 TOPIC = "tools-orders"
 GROUPS = {"classic": "tools-readers", "consumer": "tools-watchers"}

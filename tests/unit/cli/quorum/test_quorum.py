@@ -17,7 +17,7 @@ from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import ReplicaState
 from kraftwire.wire.json_form import uuid_from_text
 from kraftwire.wire.message import Message
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     CLUSTER_ID,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,

@@ -12,9 +12,9 @@ from kraftwire.cli.main import main
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.certificates import authority, identity, pem
-from tests.support.fake_node import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, FakeNode, controllers
-from tests.support.fake_node import quorum_state as state
+from tests.support.nodes.fake_node import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, FakeNode, controllers
+from tests.support.nodes.fake_node import quorum_state as state
+from tests.support.security.certificates import authority, identity, pem
 
 _HANDSHAKE, _AUTHENTICATE = 17, 36
 _JAAS = (

@@ -16,7 +16,7 @@ from kraftwire.messages.unregister_controller_request import UnregisterControlle
 from kraftwire.messages.unregister_controller_response import UnregisterControllerResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.json_form import uuid_from_text
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     ADD_RAFT_VOTER,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,

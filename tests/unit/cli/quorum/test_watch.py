@@ -22,7 +22,7 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.fake_node import (
+from tests.support.nodes.fake_node import (
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     FETCH,

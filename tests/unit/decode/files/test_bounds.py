@@ -26,7 +26,7 @@ from kraftwire.security.settings import client_settings
 from kraftwire.security.stores import read_key, read_roots
 from kraftwire.small_files import SMALL_FILE_BYTES_MAX, read_small_file
 from kraftwire.transport.login import login_of
-from tests.support.run_decode import run_decode
+from tests.support.commands.run import run_decode
 
 
 def _findings(path: Path) -> list[FileFinding]:

@@ -18,7 +18,7 @@ from kraftwire.decode.files import (
 )
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.records.builder import BatchHeader, build_columns
-from tests.support.metadata_files import (
+from tests.support.metadata.files import (
     SOUND,
     WRONG,
     batch_of,

@@ -11,7 +11,7 @@ import pytest
 from kraftwire.decode.files.report import FileFinding, FindingSink
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import open_source
-from tests.support.log_bytes import batch, legacy_message, segment
+from tests.support.logs.bytes import batch, legacy_message, segment
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 REAL = GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log"

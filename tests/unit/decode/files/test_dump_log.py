@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file, walk
-from tests.support import dump_log
-from tests.support.dump_compare import compare_entries, compare_file
+from tests.support.kafka import dump_log
+from tests.support.kafka.dump_compare import compare_entries, compare_file
 
 ROOT = Path(__file__).resolve().parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "logs"

@@ -13,7 +13,7 @@ from kraftwire.decode.files.growing_segment import follow
 from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.errors import UsageError
-from tests.support.log_bytes import batch, segment
+from tests.support.logs.bytes import batch, segment
 
 Change = Callable[[], object]
 

@@ -12,7 +12,7 @@ from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.report import FileFinding, FindingSink
 from kraftwire.decode.files.source import open_source
 from kraftwire.messages.aborted_txn import AbortedTxn
-from tests.support.log_bytes import segment
+from tests.support.logs.bytes import segment
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 PADDING = bytes(8 * 1000)

@@ -29,7 +29,7 @@ from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.errors import StorageError
-from tests.support.captures import decode
+from tests.support.captures.decoded import decode
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 SEGMENT = GOLDEN / "broker/tombs-0/00000000000000000000.log"

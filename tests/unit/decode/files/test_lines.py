@@ -25,7 +25,7 @@ from kraftwire.decode.files import (
 from kraftwire.errors import UsageError
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.records.metadata import encode_metadata
-from tests.support.log_bytes import batch, legacy_message, segment
+from tests.support.logs.bytes import batch, legacy_message, segment
 
 ROOT = Path(__file__).resolve().parents[4]
 README = ROOT / "kraftwire" / "decode" / "README.md"

@@ -13,8 +13,8 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_batch
 from kraftwire.records.reader import read_batches
 from kraftwire.records.record import Record
-from tests.support.captures import ROOT
-from tests.support.log_bytes import batch
+from tests.support.captures.decoded import ROOT
+from tests.support.logs.bytes import batch
 
 SEGMENTS = sorted((ROOT / "tests" / "golden" / "logs").rglob("*.log"))
 

@@ -20,8 +20,8 @@ from kraftwire.node.handlers.versions import (
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message, Struct
-from tests.support.node_stub import StubNode
-from tests.support.random_messages import fresh_seed, random_message
+from tests.support.messages.random_messages import fresh_seed, random_message
+from tests.support.nodes.stub import StubNode
 from tests.unit.controller.test_brokers import LEVEL
 
 ROUNDS = 12

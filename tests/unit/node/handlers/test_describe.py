@@ -30,7 +30,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.security.settings import SecuritySettings
-from tests.support.node_stub import (
+from tests.support.nodes.stub import (
     CLUSTER_ID,
     StubNode,
     answer_of,

@@ -26,7 +26,7 @@ from kraftwire.messages.offset_for_leader_epoch_request import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import read_batches
-from tests.support.node_stub import (
+from tests.support.nodes.stub import (
     StubNode,
     answer_of,
     control_batch,

@@ -37,7 +37,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode, active_node, answer_of, deciding, request_of
+from tests.support.nodes.stub import StubNode, active_node, answer_of, deciding, request_of
 
 pytestmark = pytest.mark.trio
 

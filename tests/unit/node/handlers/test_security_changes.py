@@ -26,7 +26,7 @@ from kraftwire.security.acls import ALLOW, CLUSTER_NAME, LITERAL, Operation, Res
 from kraftwire.security.principal import Principal
 from kraftwire.security.settings import SecuritySettings
 from kraftwire.security.tokens import TokenSettings
-from tests.support.node_stub import StubNode, answer_of, deciding, request_of
+from tests.support.nodes.stub import StubNode, answer_of, deciding, request_of
 
 pytestmark = pytest.mark.trio
 

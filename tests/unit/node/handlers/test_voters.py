@@ -33,7 +33,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode, answer_of, request_of
+from tests.support.nodes.stub import StubNode, answer_of, request_of
 
 pytestmark = pytest.mark.trio
 

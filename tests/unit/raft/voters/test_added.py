@@ -12,10 +12,15 @@ from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects, events
 from kraftwire.raft.changes import CANDIDATE_MS_MIN, CANDIDATES_MAX
 from kraftwire.raft.voters import ReplicaKey, Voter
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import add_voter, remove_voter
-from tests.support.raft_nodes import LISTENER, directory_id, endpoint, features
-from tests.support.raft_quorums import caught_up, fetches, keys, leading, replies
+from tests.support.raft.lone import Lone, caught_up, fetches, keys, leading, replies
+from tests.support.raft.messages import (
+    LISTENER,
+    add_voter,
+    directory_id,
+    endpoint,
+    features,
+    remove_voter,
+)
 
 ZERO = bytes(16)
 

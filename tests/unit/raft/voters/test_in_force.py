@@ -9,11 +9,20 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
-from tests.support.raft_disk import snapshot_bytes
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import add_voter, begin, fetched, remove_voter, voted
-from tests.support.raft_nodes import directory_id, dynamic_set, features, voter, voters_control
-from tests.support.raft_quorums import append, caught_up, fetches, leading
+from tests.support.raft.disk import snapshot_bytes
+from tests.support.raft.lone import Lone, append, caught_up, fetches, leading
+from tests.support.raft.messages import (
+    add_voter,
+    begin,
+    directory_id,
+    dynamic_set,
+    features,
+    fetched,
+    remove_voter,
+    voted,
+    voter,
+    voters_control,
+)
 
 OTHER = b"another one dir."
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.raft import effects, events
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import add_voter, begin, fetched, remove_voter, vote
-from tests.support.raft_nodes import features
-from tests.support.raft_quorums import append, caught_up, fetches, leading, replies
+from tests.support.raft.lone import Lone, append, caught_up, fetches, leading, replies
+from tests.support.raft.messages import add_voter, begin, features, fetched, remove_voter, vote
 
 
 def removing(voters: tuple[int, ...] = (1, 2, 3, 4)) -> Lone:

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import effects
-from tests.support.raft_lone import Lone
-from tests.support.raft_messages import remove_voter
-from tests.support.raft_nodes import directory_id
-from tests.support.raft_quorums import append, fetches, leading, replies
+from tests.support.raft.lone import Lone, append, fetches, leading, replies
+from tests.support.raft.messages import directory_id, remove_voter
 from tests.unit.raft.voters.test_added import CODES, STATES
 
 _CODES = {

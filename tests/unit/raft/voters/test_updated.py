@@ -15,17 +15,19 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.records.control import control_batch
-from tests.support.raft_downloads import sent_to, serve
-from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_messages import fetched, remove_voter, update_voter, updated
-from tests.support.raft_nodes import (
+from tests.support.raft.downloads import sent_to, serve
+from tests.support.raft.lone import Lone, fetches, leading, stored_log
+from tests.support.raft.messages import (
     LISTENER,
     directory_id,
     dynamic_set,
+    fetched,
+    remove_voter,
+    update_voter,
+    updated,
     voter,
     voters_control,
 )
-from tests.support.raft_quorums import fetches, leading
 from tests.unit.raft.voters.test_added import follower, pending, uncommitted_leader, unsettled
 
 _FAULTS: dict[str, tuple[int, dict[str, Any]]] = {

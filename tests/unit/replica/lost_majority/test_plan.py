@@ -10,7 +10,7 @@ from kraftwire.replica.lost_majority.plan import Recovery, plan_recovery
 from kraftwire.replica.lost_majority.survivors import locked, read_survivor
 from kraftwire.replica.lost_majority.text import next_lines, plan_lines
 from kraftwire.sim.disk import SimFiles
-from tests.support.survivor_directories import (
+from tests.support.logs.survivors import (
     CLUSTER,
     Made,
     append_voters,

@@ -20,8 +20,8 @@ from kraftwire.replica.lost_majority.survivors import ControllerNode, locked, re
 from kraftwire.replica.lost_majority.writing import carry_out
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.disk import PowerCut, SimFiles
-from tests.support.log_batches import TIME
-from tests.support.survivor_directories import CLUSTER, Made, make, node_of, snapshot
+from tests.support.logs.batches import TIME
+from tests.support.logs.survivors import CLUSTER, Made, make, node_of, snapshot
 
 _PARTITION = "__cluster_metadata-0"
 _SURVIVORS = (

@@ -17,7 +17,7 @@ from kraftwire.story.metadata.differences import EntityChange, differences
 from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.rows import SUBJECTS, rows
 from kraftwire.wire.message import Message
-from tests.support.metadata_files import SOUND, TOPIC, write_segment
+from tests.support.metadata.files import SOUND, TOPIC, write_segment
 
 
 def changes(folder: Path, before: list[Message], after: list[Message]) -> list[EntityChange]:

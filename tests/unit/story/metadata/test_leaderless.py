@@ -16,7 +16,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
-from tests.support.metadata_files import SOUND, write_segment
+from tests.support.metadata.files import SOUND, write_segment
 
 _NEW = bytes([7]) * 16
 

@@ -17,7 +17,7 @@ from kraftwire.story.metadata.files import read_files
 from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.metadata.rows import SUBJECTS, rows
 from kraftwire.wire.message import Message
-from tests.support.metadata_files import SOUND, TOPIC, batch_of, write_segment, write_snapshot
+from tests.support.metadata.files import SOUND, TOPIC, batch_of, write_segment, write_snapshot
 
 CHANGES: list[Message] = [
     PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=-1, isr=[]),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.stories.raft import RaftWriter
-from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
+from tests.support.metadata.files import SOUND, WRONG, write_segment, write_snapshot
 
 LOGS = Path(__file__).resolve().parents[3] / "golden" / "logs"
 CONTROLLER = LOGS / "controller"

@@ -13,7 +13,7 @@ from kraftwire.messages.user_scram_credential_record import UserScramCredentialR
 from kraftwire.messages.voters_record import Endpoint, VotersRecord
 from kraftwire.messages.voters_record import Voter as VoterRecord
 from kraftwire.story.raft.model import Event, Story
-from tests.support.scripted_quorum import ScriptedQuorum, batch
+from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
 def _events(story: Story, kind: str) -> list[Event]:

@@ -18,8 +18,8 @@ from kraftwire.story.raft.coverage import Coverage, Extent
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.timeline import Timeline
 from tests.fuzz.outcome import seed
-from tests.support.capture_cuts import DAY_S, part, raft_story, raft_text, save, without
-from tests.support.scripted_quorum import ScriptedQuorum
+from tests.support.captures.cuts import DAY_S, part, raft_story, raft_text, save, without
+from tests.support.captures.scripted_quorum import ScriptedQuorum
 
 _CUTS = 12
 _MOMENT_S = 0.001

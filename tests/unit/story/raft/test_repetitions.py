@@ -11,7 +11,7 @@ from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages import fetch_response
 from kraftwire.story.raft.model import Event, Story
 from kraftwire.story.raft.repetitions import fold_repetitions
-from tests.support.scripted_quorum import ScriptedQuorum
+from tests.support.captures.scripted_quorum import ScriptedQuorum
 
 
 def _lines(story: Story) -> list[str]:

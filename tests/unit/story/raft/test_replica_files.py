@@ -14,8 +14,8 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, open_source, walk
 from kraftwire.inspect.stories.raft import RaftWriter
-from tests.support.log_directories import CLUSTER, START_MS, LogMaker, write_directory
-from tests.support.metadata_files import SOUND, write_snapshot
+from tests.support.logs.directories import CLUSTER, START_MS, LogMaker, write_directory
+from tests.support.metadata.files import SOUND, write_snapshot
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs" / "controller"
 START = START_MS / 1000

@@ -26,7 +26,7 @@ from kraftwire.messages.fetch_snapshot_response import (
 from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldId
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import Event
-from tests.support.scripted_quorum import ScriptedQuorum
+from tests.support.captures.scripted_quorum import ScriptedQuorum
 
 KIB = 1024
 SIZE = 100 * KIB

@@ -12,7 +12,7 @@ from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import LEADS, Event, ObservedFrame, Story
-from tests.support.scripted_quorum import ScriptedQuorum, batch
+from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
 def _events(story: Story, kind: str) -> list[Event]:

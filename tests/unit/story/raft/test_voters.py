@@ -39,8 +39,8 @@ from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import Event
 from kraftwire.wire.message import Message
-from tests.support.frames_made import FrameMaker
-from tests.support.scripted_quorum import ScriptedQuorum, batch
+from tests.support.captures.frames import FrameMaker
+from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
 def events(quorum: ScriptedQuorum, kind: str) -> list[Event]:

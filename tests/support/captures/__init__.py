@@ -1,0 +1,1 @@
+"""Captures and frames made for tests."""

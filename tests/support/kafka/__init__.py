@@ -1,0 +1,1 @@
+"""Kafka's own programs: jars, processes, tools."""

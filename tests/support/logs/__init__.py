@@ -1,0 +1,1 @@
+"""Log directories made for tests."""

@@ -1,0 +1,1 @@
+"""Messages of any values, and golden ones."""

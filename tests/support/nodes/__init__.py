@@ -1,0 +1,1 @@
+"""Nodes, real and played."""

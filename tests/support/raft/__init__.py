@@ -1,0 +1,1 @@
+"""Raft cores whose peers, disk and clocks are the test."""

@@ -1,0 +1,1 @@
+"""Scenarios as text: their format, and the commands of each kind."""

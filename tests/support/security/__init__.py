@@ -1,0 +1,1 @@
+"""Certificates, tickets and users of secured clusters."""

@@ -1,0 +1,1 @@
+"""The run of the tests itself: marks, order, engines."""
