@@ -266,11 +266,11 @@ def test_the_summary_of_a_pipeline_and_its_report(
     from kraftwire.cli.pipeline.command import _summary
     from kraftwire.cli.tables import show
     from kraftwire.spark.report.formatting import text
-    from kraftwire.spark.run.pipeline import Outcome
+    from kraftwire.spark.run.pipeline import RunOutcome
 
     row = {"rule": NAME, "severity": "error", "node": 1, "detail": NAME, "time": 1}
     (tmp_path / "anomalies").mkdir()
     parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "anomalies/0.parquet")
-    show(_summary(tmp_path, Outcome(rows={NAME: 1})))
+    show(_summary(tmp_path, RunOutcome(rows={NAME: 1})))
     assert "\\u001b" in _harmless(capfd)
     assert_harmless(text(NAME))

@@ -204,7 +204,7 @@ def test_what_is_not_read_is_an_incomplete_run(
     monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
     source = captures(tmp_path / "in", "sasl")
     _closed(monkeypatch, source / "closed")
-    monkeypatch.setattr("kraftwire.spark.run.starting.OnSpark", lambda _: LocalRunner())
+    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: LocalRunner())
     (source / "closed").mkdir()
     for command in (["run"], ["tail", "--once"]):
         out = ["--out", str(tmp_path / command[0]), "--quiet"]
