@@ -115,6 +115,7 @@ _NOTES = {
     "heal": "all messages pass again",
     "crash": "crashes",
     "cut": "will crash between two effects",
+    "cancel_cut": "will not crash between two effects",
     "wipe": "gets an empty disk",
     "again": "gets a request once more",
     "oversleep": "has slept",

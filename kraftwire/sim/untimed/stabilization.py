@@ -33,7 +33,7 @@ class Stabilization:
         self.random = Random(f"stabilization {world.plan.seed}")
         world.apply("heal")
         for node in list(world.nodes.values()):
-            node.left = None
+            world.apply("cancel_cut", node.id)
             if node.is_leaving:
                 world.apply("crash", node.id, 0)
         for at in world.plan.nodes:

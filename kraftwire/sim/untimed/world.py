@@ -1,7 +1,8 @@
 """An untimed cluster: its nodes and what may happen to them next.
 
 Owns what can apply (`apply`), never when. Every event is a plain tuple that can be replayed; one
-that no longer applies, because others were left out, has no effect.
+that no longer applies, because others were left out, has no effect. Nothing but events changes a
+cluster: a path has all that happened, so replaying it leads to the same state.
 """
 
 from __future__ import annotations
@@ -297,6 +298,15 @@ class World:
         self._dying[at] = survivors
         return True
 
+    def _cancel_cut(self, at: int) -> bool:
+        """A node that would die between two effects does not."""
+        node = self.nodes.get(at)
+        if node is None or node.left is None:
+            return False
+        node.left = None
+        del self._dying[at]
+        return True
+
     def _wipe(self, at: int) -> bool:
         """A stopped node gets an empty disk, if the quorum can do without its old one."""
         if at in self.nodes or not self.members.may_wipe(at, self.checkers):
@@ -402,5 +412,6 @@ _ACTIONS: dict[str, Callable[..., bool]] = {
     "start": World._start,
     "crash": World._crash,
     "cut": World._cut,
+    "cancel_cut": World._cancel_cut,
     "wipe": World._wipe,
 }
