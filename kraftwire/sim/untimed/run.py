@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -175,31 +174,29 @@ _SIMPLER: tuple[dict[str, object], ...] = (
 
 
 def shrink(
-    plan: Plan, path: list[Action], invariant: str, within_s: float = 20.0
+    plan: Plan, path: list[Action], invariant: str, actions_max: int = 300_000
 ) -> tuple[Plan, list[Action]]:
     """Return the smallest cluster and path found that violate the same invariant.
 
-    Units: `within_s` bounds the CPU seconds to be spent.
+    `actions_max` bounds the actions to be replayed, so that the result is always the same.
     """
-    end = time.process_time() + within_s
-    path = _without(plan, path, invariant, end)
-    for change in _SIMPLER:
-        if time.process_time() >= end:
-            break
-        smaller = replace(plan, **change)  # type: ignore[arg-type]
-        found = play(smaller, path)
-        if found.invariant == invariant:
-            plan, path = smaller, found.path
-    return plan, _without(plan, path, invariant, end)
-
-
-def _without(
-    plan: Plan, path: list[Action], invariant: str, end: float
-) -> list[Action]:
-    """Leave out events."""
+    left = actions_max
 
     def still_fails(fewer: list[Action]) -> list[Action] | None:
+        nonlocal left
+        left -= len(fewer)
         found = play(plan, fewer)
         return found.path if found.invariant == invariant else None
 
-    return fewest(path, still_fails, lambda: time.process_time() >= end)
+    def is_over() -> bool:
+        return left <= 0
+
+    path = fewest(path, still_fails, is_over)
+    for change in _SIMPLER:
+        before, plan = plan, replace(plan, **change)  # type: ignore[arg-type]
+        needed = None if is_over() else still_fails(path)
+        if needed is None:
+            plan = before
+        else:
+            path = needed
+    return plan, fewest(path, still_fails, is_over)

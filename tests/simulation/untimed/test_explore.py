@@ -151,6 +151,16 @@ def test_parts_of_a_path_can_be_played() -> None:
     assert 0 < half.steps < found.steps
 
 
+def test_shrinking_ends_after_so_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after so much time: the report of a failure is always the same."""
+    plan = _failing(older_epoch_counted, "S10", monkeypatch)
+    path = explore(plan).path
+    assert shrink(plan, path, "S10", actions_max=0) == (plan, path)
+    partly = [shrink(plan, path, "S10", actions_max=16 * len(path)) for _ in range(2)]
+    assert partly[0] == partly[1]
+    assert len(shrink(plan, path, "S10")[1]) < len(partly[0][1]) < len(path)
+
+
 def _failing(break_rule: Break, invariant: str, patch: pytest.MonkeyPatch) -> Plan:
     break_rule(patch)
     for seed in range(500):
@@ -165,7 +175,7 @@ def _failing(break_rule: Break, invariant: str, patch: pytest.MonkeyPatch) -> Pl
     [
         (older_epoch_counted, 0, "S10", "last committed batch:"),
         (second_vote, 0, "S3", "vote for"),
-        # The path of an earlier seed takes more time to shrink than there is.
+        # The path of an earlier seed takes long to shrink.
         (cuts_committed, 11, "S11", "must hold:"),
         (half_elects, 0, "S17", "among"),
     ],
@@ -178,7 +188,7 @@ def test_a_broken_rule_is_reported_in_few_lines(
     rule(monkeypatch)
     found = (explore(draw(seed)) for seed in range(first, 500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
-    plan, path = shrink(draw(failed.seed), failed.path, invariant, within_s=6)
+    plan, path = shrink(draw(failed.seed), failed.path, invariant)
     lines = describe_path(plan, path)
     print("\n".join(lines))
     assert len(path) <= len(failed.path)
