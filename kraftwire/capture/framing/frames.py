@@ -210,6 +210,11 @@ class RawFrame:
         return self.direction == "request"
 
     @property
+    def server(self) -> str:
+        """Host and port of the server."""
+        return self.connection.rpartition("-")[2]
+
+    @property
     def is_undecoded(self) -> bool:
         """Whether bytes of Kafka's were lost in this frame or just before it.
 

@@ -34,10 +34,8 @@ from kraftwire.decode.text import (
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.inspect.stories.text import row_lines
 from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write_table
-from kraftwire.messages.envelope_request import EnvelopeRequest
-from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable, printable_lines
-from kraftwire.story.observed_exchange import request_inside, response_inside
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.story.raft.clusters import Clusters
 from kraftwire.story.raft.leaders import BEFORE_LOG
 from kraftwire.story.raft.leaders import NOT_RECORDED as BEGIN_NOT_RECORDED
@@ -51,7 +49,6 @@ from kraftwire.story.raft.model import (
     LogSummary,
     Majority,
     NodeId,
-    ObservedFrame,
     Replica,
     ReplicaFiles,
     Story,
@@ -457,7 +454,7 @@ _STATES = (
 _NOTED = (FileKind.QUORUM_STATE, FileKind.LOG, FileKind.SNAPSHOT)
 
 
-class RaftWriter(ExchangeSink[ObservedFrame]):
+class RaftWriter(ExchangeSink[Message]):
     """Writes the story of each quorum."""
 
     needs_order = True
@@ -484,54 +481,35 @@ class RaftWriter(ExchangeSink[ObservedFrame]):
 
     def frame(self, decoded: Frame) -> None:
         """Add a frame to the story; bodies of other APIs are not decoded."""
-        frame = decoded.raw
-        if frame.api_key is not None and frame.correlation_id is not None:
-            body = decoded.body if frame.api_key in QUORUM_APIS else None
-            self.take(frame, body, decoded)
+        if _has_ids(decoded.raw):
+            self.take(decoded.raw, _body(decoded), decoded)
 
     def unwanted(self, decoded: Frame, /) -> None:
         """Note that the sender of a frame is alive, though the frame is not wanted."""
-        frame = decoded.raw
-        if frame.api_key is not None and frame.correlation_id is not None:
-            self._clusters.on_frame(_observed_frame(frame, None))
+        if _has_ids(decoded.raw):
+            self._clusters.on_frame(decoded.raw)
 
     def keep_request(
         self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
-    ) -> ObservedFrame | None:
-        """Add a request to the story; return what its response needs of it."""
-        observed = _observed_frame(frame, body)
-        self._unwrap(observed)
-        self._clusters.on_frame(observed)
-        return None if observed.body is None else observed
+    ) -> Message | None:
+        """Add a request to the story; return its body, which its response needs."""
+        self._clusters.on_frame(frame, body)
+        return body
 
     def take_response(
         self,
-        kept: ObservedFrame | None,
+        request: Message | None,
         frame: RawFrame,
         body: Message | None,
         _decoded: Frame | None,
         _may_have_errors: bool,
         /,
     ) -> None:
-        """Add a response to the story, together with its request."""
-        observed = _observed_frame(frame, body)
-        self._unwrap(observed)
-        if kept is not None:
-            observed.request, observed.request_time = kept.body, kept.time
-            if isinstance(body, EnvelopeResponse) and kept.inner_api is not None:
-                observed.body = response_inside(body, kept.inner_api)
-        self._clusters.on_frame(observed)
+        """Add a response to the story, together with the body of its request."""
+        self._clusters.on_frame(frame, body, request)
 
-    def take_unanswered(self, kept: ObservedFrame, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: Message, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
-
-    def _unwrap(self, observed: ObservedFrame) -> None:
-        """Replace an envelope's body by the request inside."""
-        observed.is_forwarded = isinstance(observed.body, EnvelopeRequest | EnvelopeResponse)
-        if isinstance(observed.body, EnvelopeRequest):
-            inside = request_inside(observed.body, QUORUM_APIS)
-            observed.body = None if inside is None else inside.body
-            observed.inner_api = None if inside is None else inside.api
 
     def ending(self, ending: Ending) -> None:
         """Add the end of a connection."""
@@ -576,8 +554,12 @@ class RaftWriter(ExchangeSink[ObservedFrame]):
         self._stream.flush()
 
 
-def _observed_frame(frame: RawFrame, body: Message | None) -> ObservedFrame:
-    return ObservedFrame(
-        frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
-        frame.correlation_id or 0, facts=frame.request,
-    )
+def _has_ids(frame: RawFrame) -> bool:
+    """Whether the API and the correlation id of a frame are known."""
+    return frame.api_key is not None and frame.correlation_id is not None
+
+
+def _body(decoded: Frame) -> Message | None:
+    """Return the body of a frame, of an envelope the body inside; None if no story reads it."""
+    found = decoded.inner if decoded.api_key == ApiKey.ENVELOPE else decoded
+    return None if found is None or found.api_key not in QUORUM_APIS else found.body

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import ObservedFrame, Story
+from kraftwire.story.raft.model import Story
 from kraftwire.story.raft.replica_files import is_of_metadata_log
 from kraftwire.story.raft.timeline import Timeline
+from kraftwire.wire.message import Message
 
 # Clusters of one capture whose histories are shown separately.
 RAFT_CLUSTER_COUNT_MAX = 64
@@ -41,11 +42,13 @@ class Clusters:
         # Log directories that name no cluster; in order.
         self._unowned: dict[str, None] = {}
 
-    def on_frame(self, frame: ObservedFrame) -> None:
-        """Add a frame to the story of its cluster."""
-        timeline = self._of_frame(frame)
+    def on_frame(
+        self, frame: RawFrame, body: Message | None = None, request: Message | None = None
+    ) -> None:
+        """Add a frame to the story of its cluster. Arguments: as for `Timeline.on_frame`."""
+        timeline = self._of_frame(frame, body, request)
         if timeline is not None:
-            timeline.on_frame(frame)
+            timeline.on_frame(frame, body, request)
 
     def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection to the story of its cluster."""
@@ -93,8 +96,10 @@ class Clusters:
             found.append(story)
         yield from [each for each in found if not each.is_empty] or found[:1]
 
-    def _of_frame(self, frame: ObservedFrame) -> Timeline | None:
-        server, body = frame.server, frame.body
+    def _of_frame(
+        self, frame: RawFrame, body: Message | None, request: Message | None
+    ) -> Timeline | None:
+        server = frame.server
         cluster = _cluster_id(body)
         if frame.is_request and cluster:
             self._learn(server, cluster, is_sure=False)
@@ -102,7 +107,7 @@ class Clusters:
                 for each in body.listeners:
                     self._learn(f"{each.host}:{each.port}", cluster, is_sure=False)
             return self._of_id(cluster)
-        requested = None if frame.is_request else _cluster_id(frame.request)
+        requested = None if frame.is_request else _cluster_id(request)
         if requested and getattr(body, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._learn(server, requested, is_sure=True)
         return self._of_id(requested) if requested else self._of_server(server)

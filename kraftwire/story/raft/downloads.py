@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.text import count_text, duration_text, size_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, partitions
+from kraftwire.story.raft.model import Event, NodeId, partitions
 from kraftwire.story.raft.nodes import Nodes
+from kraftwire.wire.message import Message
 
 # A replica that continues requests the next slice at once. After this pause it has given up.
 _GIVEN_UP_S = 3.0
@@ -121,7 +123,7 @@ class Downloads:
 
     # -- FetchSnapshot -------------------------------------------------------------------------
 
-    def on_request(self, frame: ObservedFrame, body: FetchSnapshotRequest) -> None:
+    def on_request(self, frame: RawFrame, body: FetchSnapshotRequest) -> None:
         """Add a replica's request for a slice of a snapshot."""
         self._nodes.learn_client(frame, body.replica_id)
         source = self._nodes.server(frame)
@@ -142,9 +144,10 @@ class Downloads:
                     self._downloads.append(known)
             known.end = frame.time
 
-    def on_response(self, frame: ObservedFrame, body: FetchSnapshotResponse) -> None:
+    def on_response(
+        self, frame: RawFrame, body: FetchSnapshotResponse, request: Message | None
+    ) -> None:
         """Add a leader's answer: a slice, or an error."""
-        request = frame.request
         if not isinstance(request, FetchSnapshotRequest):
             return
         requested = partitions(request)

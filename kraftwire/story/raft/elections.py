@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraftwire.capture.framing.frames import RawFrame
+from kraftwire.capture.recorded import host_pair
 from kraftwire.decode.text import with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.vote_request import PartitionData as VoteRequestPartition
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.story.raft.model import Answer, Event, NodeId, ObservedFrame, Round, partitions
+from kraftwire.story.raft.model import Answer, Event, NodeId, Round, partitions
 from kraftwire.story.raft.nodes import Nodes
+from kraftwire.wire.message import Message
 
 # After an EndQuorumEpoch, the first preferred successor starts a pre-vote at once, the others
 # within controller.quorum.election.backoff.max.ms (1 s).
@@ -41,22 +44,24 @@ class Elections:
         """Note that a node received EndQuorumEpoch from a leader."""
         self._last_ends[receiver] = (time, leader)
 
-    def on_request(self, frame: ObservedFrame, body: VoteRequest) -> None:
+    def on_request(self, frame: RawFrame, body: VoteRequest) -> None:
         """Add a candidate's request to a voter."""
         self._nodes.learn_server(frame.server, body.voter_id)
         voter = self._nodes.server(frame)
         for partition in partitions(body):
             self._nodes.learn_client(frame, partition.replica_id)
             current = self._round(frame.time, voter, partition)
-            current.answers[voter] = Answer(frame.time, pair=frame.hosts)
+            current.answers[voter] = Answer(frame.time, pair=host_pair(frame.connection))
 
-    def on_response(self, frame: ObservedFrame, body: VoteResponse) -> None:
+    def on_response(
+        self, frame: RawFrame, body: VoteResponse, request: Message | None
+    ) -> None:
         """Add a voter's answer."""
-        if not isinstance(frame.request, VoteRequest):
+        if not isinstance(request, VoteRequest):
             return
         voter = self._nodes.server(frame)
         answers = {each.partition_index: each for each in partitions(body)}
-        for partition in partitions(frame.request):
+        for partition in partitions(request):
             key = (partition.replica_id, partition.replica_epoch, partition.pre_vote)
             current = self._latest.get(key)
             answer = current.answers.get(voter) if current else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.fetch_response import PartitionData as FetchedPartition
@@ -14,10 +15,11 @@ from kraftwire.story.raft.downloads import Downloads
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog
-from kraftwire.story.raft.model import Event, ObservedFrame
+from kraftwire.story.raft.model import Event
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.voters import Voters
+from kraftwire.wire.message import Message
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Fetches:
     # Answers that name a diverging epoch.
     events: list[Event] = field(default_factory=list)
 
-    def on_request(self, frame: ObservedFrame, body: FetchRequest) -> None:
+    def on_request(self, frame: RawFrame, body: FetchRequest) -> None:
         """Add a replica's request."""
         requested, replica = _partition(body.topics), _replica_id(body)
         if requested is None or replica < 0:
@@ -42,9 +44,10 @@ class Fetches:
         self.nodes.learn_client(frame, replica)
         self.progress.on_fetch(replica, requested.fetch_offset, frame.time)
 
-    def on_response(self, frame: ObservedFrame, body: FetchResponse) -> None:
+    def on_response(
+        self, frame: RawFrame, body: FetchResponse, request: Message | None
+    ) -> None:
         """Add a leader's answer."""
-        request = frame.request
         if not isinstance(request, FetchRequest):
             return
         requested, partition = _partition(request.topics), _partition(body.responses)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.decode.text import duration_text, listed, with_remarks
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -20,13 +21,13 @@ from kraftwire.story.raft.model import (
     Event,
     LeaderOfEpoch,
     NodeId,
-    ObservedFrame,
     Round,
     Silence,
     partitions,
 )
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.replica_files import BATCHES, Evidence
+from kraftwire.wire.message import Message
 
 # Where the first record of an epoch is if the log does not have it.
 BEFORE_LOG, IN_MISSING = "before the log", "in missing offsets"
@@ -155,7 +156,7 @@ class Leaders:
 
     # -- BeginQuorumEpoch ----------------------------------------------------------------------
 
-    def on_begin(self, frame: ObservedFrame, body: BeginQuorumEpochRequest) -> None:
+    def on_begin(self, frame: RawFrame, body: BeginQuorumEpochRequest) -> None:
         """Add a BeginQuorumEpoch request, by which a leader announces itself to a voter."""
         self._nodes.learn_server(frame.server, body.voter_id)
         voter = self._nodes.server(frame)
@@ -171,12 +172,14 @@ class Leaders:
                 event = Event(frame.time, "reminder", text, epoch, leader, {"voter": voter})
                 self._events.append(event)
 
-    def on_begin_answer(self, frame: ObservedFrame, body: BeginQuorumEpochResponse) -> None:
+    def on_begin_answer(
+        self, frame: RawFrame, body: BeginQuorumEpochResponse, request: Message | None
+    ) -> None:
         """Add a voter's answer: it accepts the leader, or knows a newer one."""
-        if not isinstance(frame.request, BeginQuorumEpochRequest):
+        if not isinstance(request, BeginQuorumEpochRequest):
             return
         voter = self._nodes.server(frame)
-        requested = partitions(frame.request)
+        requested = partitions(request)
         answered = partitions(body)
         for partition in requested:
             known = self.by_epoch.get(partition.leader_epoch)
@@ -186,7 +189,7 @@ class Leaders:
 
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
-    def on_end(self, frame: ObservedFrame, body: EndQuorumEpochRequest) -> None:
+    def on_end(self, frame: RawFrame, body: EndQuorumEpochRequest) -> None:
         """Add an EndQuorumEpoch request, which announces to a voter the end of an epoch."""
         receiver = self._nodes.server(frame)
         for partition in partitions(body):
@@ -203,13 +206,15 @@ class Leaders:
                     each.candidate_id for each in partition.preferred_candidates
                 ] or list(partition.preferred_successors)
 
-    def on_end_answer(self, frame: ObservedFrame, body: EndQuorumEpochResponse) -> None:
+    def on_end_answer(
+        self, frame: RawFrame, body: EndQuorumEpochResponse, request: Message | None
+    ) -> None:
         """Add a voter's answer: it accepts the end of the epoch, or knows a newer epoch."""
-        if not isinstance(frame.request, EndQuorumEpochRequest):
+        if not isinstance(request, EndQuorumEpochRequest):
             return
         receiver = self._nodes.server(frame)
         answered = partitions(body)
-        for partition in partitions(frame.request):
+        for partition in partitions(request):
             _, answers = self._resignations.get(
                 (partition.leader_id, partition.leader_epoch), (0, {})
             )

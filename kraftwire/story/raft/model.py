@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.capture.framing.frames import Request
-from kraftwire.capture.recorded import HostPair, TimeSpan, host_pair
+from kraftwire.capture.recorded import HostPair, TimeSpan
 from kraftwire.decode.text import listed
 from kraftwire.messages import API_NAMES
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.wire.message import Message
 
 _NAMES = frozenset(
     {
@@ -37,45 +35,6 @@ QUORUM_APIS = frozenset(key for key, name in API_NAMES.items() if name in _NAMES
 
 # A node's id, or its host and port where no frame has shown the id.
 NodeId = int | str
-
-
-@dataclass(slots=True)
-class ObservedFrame:
-    """A request or response as input of the timeline.
-
-    `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
-    where it was not decoded. A response has the body of its `request`, if known, and the time of
-    that request in `request_time`. For an envelope, the bodies are those inside, `is_forwarded` is
-    set, and `inner_api` is the API of the request inside. `facts` are those of the capture, which
-    may have lost the response.
-    """
-
-    time: float
-    connection: str
-    api_key: int
-    is_request: bool
-    body: Message | None = None
-    correlation_id: int = 0
-    request: Message | None = None
-    request_time: float | None = None
-    is_forwarded: bool = False
-    inner_api: tuple[int, int] | None = None
-    facts: Request | None = None
-
-    @property
-    def server(self) -> str:
-        """Host and port of the server."""
-        return self.connection.rpartition("-")[2]
-
-    @property
-    def client(self) -> str:
-        """Host and port of the client."""
-        return self.connection.rpartition("-")[0]
-
-    @property
-    def hosts(self) -> HostPair:
-        """The hosts at both ends."""
-        return host_pair(self.connection)
 
 
 def partitions(body: Any) -> list[Any]:

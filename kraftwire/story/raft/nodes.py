@@ -9,13 +9,13 @@ from itertools import compress, product, takewhile
 from operator import itemgetter
 from typing import Any
 
-from kraftwire.capture.framing.frames import Ending, Request
+from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.capture.recorded import HostPair, Recordings, host_pair
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.protocol.endpoint import address_text
-from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
+from kraftwire.story.raft.model import Event, NodeId, Silence
 
 # A replica fetches at least every 500 ms (the wait of a Fetch). Between two requests may be a time
 # without a recording that is too short to be noted (`PAUSE_NS`); longer than that is unusual.
@@ -51,7 +51,7 @@ class Nodes:
         # Node -> the server of its last request, until that is answered.
         self._waits_for: dict[NodeId, str] = {}
         # (connection, correlation id) -> (server, time); the oldest requests are forgotten first.
-        self._pending: OrderedDict[tuple[str, int], tuple[str, float, Request | None]]
+        self._pending: OrderedDict[tuple[str, int | None], tuple[str, float, Request | None]]
         self._pending = OrderedDict()
 
     def learn_server(self, endpoint: str, node: int) -> None:
@@ -64,23 +64,23 @@ class Nodes:
         for node, host, port in endpoints:
             self._servers.setdefault(address_text((host, port)), node)
 
-    def learn_client(self, frame: ObservedFrame, node: int) -> None:
+    def learn_client(self, frame: RawFrame, node: int) -> None:
         """Note which node opened a connection."""
         if node >= 0:
             self._clients[frame.connection] = node
 
-    def on_registration(self, frame: ObservedFrame, body: Any) -> None:
+    def on_registration(self, frame: RawFrame, body: Any) -> None:
         """Add a registration of a broker or controller, or a heartbeat."""
         kind = "controller" if isinstance(body, ControllerRegistrationRequest) else "broker"
         node = getattr(body, f"{kind}_id")
         self.learn_client(frame, node)
         self.kinds.setdefault(node, kind)
 
-    def server(self, frame: ObservedFrame) -> NodeId:
+    def server(self, frame: RawFrame) -> NodeId:
         """Return the node that listens."""
         return self._servers.get(frame.server, frame.server)
 
-    def client(self, frame: ObservedFrame) -> NodeId | None:
+    def client(self, frame: RawFrame) -> NodeId | None:
         """Return the node that opened the connection; None if it is unknown or not a node."""
         return self._clients.get(frame.connection)
 
@@ -89,14 +89,14 @@ class Nodes:
         server = connection.rpartition("-")[2]
         return self._clients.get(connection), self._servers.get(server, server)
 
-    def on_frame(self, frame: ObservedFrame) -> None:
+    def on_frame(self, frame: RawFrame) -> None:
         """Note that the sender of a frame is alive.
 
         Order: after the body has shown the sender. Frames that waited for missing packets may come
         late, with the time at which they were on the wire.
         """
         if frame.is_request:
-            waiting = frame.server, frame.time, frame.facts
+            waiting = frame.server, frame.time, frame.request
             self._pending[frame.connection, frame.correlation_id] = waiting
             if len(self._pending) > RAFT_PENDING_COUNT_MAX:
                 self._pending.popitem(last=False)
@@ -281,7 +281,7 @@ class Endings:
         # Connection -> time of its last frame about the quorum.
         self._used: dict[str, float] = {}
 
-    def on_use(self, frame: ObservedFrame) -> None:
+    def on_use(self, frame: RawFrame) -> None:
         """Note a frame about the quorum."""
         self._used[frame.connection] = frame.time
 

@@ -14,7 +14,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
-from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
@@ -31,7 +31,6 @@ from kraftwire.story.raft.model import (
     Event,
     LeaderOfEpoch,
     NodeId,
-    ObservedFrame,
     ReplicaFiles,
     Story,
     offsets_text,
@@ -139,11 +138,8 @@ class QuorumRows:
         """Add an exchange."""
         position = row.position or 0
         self._answer_before(row.time_ns, position)
-        time = row.time_ns / _SECOND_NS
         body = _body(row, row.request, is_request=True)
-        self._timeline.on_frame(
-            ObservedFrame(time, row.connection, row.api_key, True, body, row.correlation_id)
-        )
+        self._timeline.on_frame(_frame(row, row.time_ns, "request"), body)
         if row.position is not None:
             self._first_frames.note_frame(row.time_ns, row.file, row.position)
         if row.response is None or row.latency_ns is None:
@@ -246,13 +242,8 @@ class QuorumRows:
         body = _body(row, row.response, is_request=False)
         if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
             _restore_slice(body, row.response_size - len(row.response))
-        request_time = None if answer.request is None else row.time_ns / _SECOND_NS
-        self._timeline.on_frame(
-            ObservedFrame(
-                time, row.connection, row.api_key, False, body, row.correlation_id,
-                answer.request, request_time,
-            )
-        )
+        frame = _frame(row, answer.time_ns, "response")
+        self._timeline.on_frame(frame, body, answer.request)
         for batch in row.batches:
             self._timeline.on_control_records(batch.extent, batch.records, time)
         if row.response_position is not None:
@@ -354,6 +345,16 @@ def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
         while size > 0 and size + uvarint_size(size + 1) - 1 > missing:
             size -= 1
         partition.unaligned_records = memoryview(bytes(size))
+
+
+def _frame(row: ExchangeRow, time_ns: int, direction: str) -> RawFrame:
+    """Return a frame of a row, as far as a story needs it: who spoke to whom, and when."""
+    frame = RawFrame()
+    frame.connection, frame.direction, frame.time_ns = row.connection, direction, time_ns
+    frame.api_key, frame.api_version = row.api_key, row.api_version
+    frame.correlation_id = row.correlation_id
+    frame.request = None
+    return frame
 
 
 def _body(row: ExchangeRow, data: bytes, *, is_request: bool) -> Message | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kraftwire.capture.framing.frames import Ending
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.recorded import Recordings, TimeSpan
 from kraftwire.controller.check import Contradiction
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
@@ -27,15 +27,17 @@ from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.fetches import Fetches
 from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog, RecordPosition, clock_event, extent_of
-from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Story
+from kraftwire.story.raft.model import Event, NodeId, Story
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.silences import log_silence_event, silence_event
 from kraftwire.story.raft.snapshots import SnapshotFiles, SnapshotSummary
 from kraftwire.story.raft.voters import Voters
+from kraftwire.wire.message import Message
 
-_OnBody = Callable[[ObservedFrame, Any], None]
+_OnRequest = Callable[[RawFrame, Any], None]
+_OnResponse = Callable[[RawFrame, Any, Message | None], None]
 
 
 class Timeline:
@@ -67,29 +69,31 @@ class Timeline:
         )
         self._endings = Endings(nodes)
         changes = self._voters.changes
-        # Name of a request or response -> who takes it.
-        self._on_body: dict[str, _OnBody] = {
+        # Name of a message -> who takes it.
+        self._on_request: dict[str, _OnRequest] = {
             "AddRaftVoterRequest": changes.on_request,
-            "AddRaftVoterResponse": changes.on_response,
             "BeginQuorumEpochRequest": self._leaders.on_begin,
-            "BeginQuorumEpochResponse": self._leaders.on_begin_answer,
             "BrokerHeartbeatRequest": nodes.on_registration,
             "BrokerRegistrationRequest": nodes.on_registration,
             "ControllerRegistrationRequest": nodes.on_registration,
-            "DescribeQuorumResponse": self._on_described,
             "EndQuorumEpochRequest": self._leaders.on_end,
-            "EndQuorumEpochResponse": self._leaders.on_end_answer,
             "FetchRequest": self._fetches.on_request,
-            "FetchResponse": self._fetches.on_response,
             "FetchSnapshotRequest": self._downloads.on_request,
-            "FetchSnapshotResponse": self._downloads.on_response,
             "RemoveRaftVoterRequest": changes.on_request,
-            "RemoveRaftVoterResponse": changes.on_response,
             "UpdateFeaturesRequest": changes.on_request,
-            "UpdateFeaturesResponse": changes.on_response,
             "UpdateRaftVoterRequest": changes.on_request,
-            "UpdateRaftVoterResponse": changes.on_response,
             "VoteRequest": self._elections.on_request,
+        }
+        self._on_response: dict[str, _OnResponse] = {
+            "AddRaftVoterResponse": changes.on_response,
+            "BeginQuorumEpochResponse": self._leaders.on_begin_answer,
+            "DescribeQuorumResponse": self._on_described,
+            "EndQuorumEpochResponse": self._leaders.on_end_answer,
+            "FetchResponse": self._fetches.on_response,
+            "FetchSnapshotResponse": self._downloads.on_response,
+            "RemoveRaftVoterResponse": changes.on_response,
+            "UpdateFeaturesResponse": changes.on_response,
+            "UpdateRaftVoterResponse": changes.on_response,
             "VoteResponse": self._elections.on_response,
         }
         # The log file of the batch that is being read, empty for frames.
@@ -100,20 +104,33 @@ class Timeline:
         self._first_frame: float | None = None
         self._last_frame = 0.0
 
-    def on_frame(self, frame: ObservedFrame) -> None:
-        """Add a frame."""
+    def on_frame(
+        self, frame: RawFrame, body: Any = None, request: Message | None = None
+    ) -> None:
+        """Add a frame.
+
+        `body` is what it carries, of an envelope the body inside; None where the story does not
+        read it. A response comes with the body of its `request`, if known.
+        """
         self._file = ""
         self._note_frame(frame)
-        body: Any = frame.body
         if body is not None:
-            on_body = self._on_body.get(body.NAME)
-            if on_body is not None:
-                on_body(frame, body)
-            endpoints = None if frame.is_request else getattr(body, "node_endpoints", None)
-            if endpoints:
-                self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
+            self._on_body(frame, body, request)
             self._endings.on_use(frame)
         self._nodes.on_frame(frame)
+
+    def _on_body(self, frame: RawFrame, body: Any, request: Message | None) -> None:
+        if frame.is_request:
+            on_request = self._on_request.get(body.NAME)
+            if on_request is not None:
+                on_request(frame, body)
+            return
+        on_response = self._on_response.get(body.NAME)
+        if on_response is not None:
+            on_response(frame, body, request)
+        endpoints = getattr(body, "node_endpoints", None)
+        if endpoints:
+            self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
 
     def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection."""
@@ -178,7 +195,9 @@ class Timeline:
             self._snapshots.on_summary(file, summary)
         self.files.on_snapshot(file, is_whole=self._snapshots.is_whole(file))
 
-    def _on_described(self, frame: ObservedFrame, body: DescribeQuorumResponse) -> None:
+    def _on_described(
+        self, frame: RawFrame, body: DescribeQuorumResponse, _request: Message | None
+    ) -> None:
         for topic in body.topics:
             for partition in topic.partitions:
                 if partition.error_code or topic.topic_name != METADATA_TOPIC:
@@ -308,7 +327,7 @@ class Timeline:
         labels |= dict.fromkeys(voters, "former voter")
         return labels | dict.fromkeys(self._voters.voters, "voter")
 
-    def _note_frame(self, frame: ObservedFrame) -> None:
+    def _note_frame(self, frame: RawFrame) -> None:
         self._note_time(frame.time)
         self._recordings.note_frame(frame.time, frame.connection)
         if self._first_frame is None or frame.time < self._first_frame:

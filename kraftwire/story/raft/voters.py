@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.text import count_text, duration_text, listed, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
@@ -14,12 +15,14 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.voters_record import Voter, VotersRecord
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.endpoint import address_text
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, VoterSet
+from kraftwire.story.raft.model import Event, NodeId, VoterSet
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.wire.message import Message
 
 # A majority confirms a record much faster.
 _COMMITTED_S = 1.0
@@ -264,10 +267,10 @@ class VoterChanges:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._open: dict[tuple[str, int], _VoterChange] = {}
+        self._open: dict[tuple[str, int | None], _VoterChange] = {}
         self._all: list[_VoterChange] = []
 
-    def on_request(self, frame: ObservedFrame, body: ChangeRequest) -> None:
+    def on_request(self, frame: RawFrame, body: ChangeRequest) -> None:
         """Add a request for a change."""
         kind = body.NAME.removesuffix("Request")
         if isinstance(body, UpdateFeaturesRequest):
@@ -285,7 +288,7 @@ class VoterChanges:
             if not isinstance(body, RemoveRaftVoterRequest) and body.listeners:
                 text += f" at {listed(f'{e.host}:{e.port}' for e in body.listeners)}"
         server = self._nodes.server(frame)
-        if frame.is_forwarded and self._pass_on(kind, voter, server):
+        if frame.api_key == ApiKey.ENVELOPE and self._pass_on(kind, voter, server):
             return
         change = _VoterChange(frame.time, kind, voter, text, server, last_start=frame.time)
         change.is_own = voter is not None and self._nodes.client(frame) == voter
@@ -296,7 +299,7 @@ class VoterChanges:
         if len(self._all) < RAFT_EVENT_COUNT_MAX:
             self._all.append(change)
 
-    def on_response(self, frame: ObservedFrame, body: Any) -> None:
+    def on_response(self, frame: RawFrame, body: Any, _request: Message | None) -> None:
         """Add the answer to a request for a change."""
         change = self._open.pop((frame.connection, frame.correlation_id), None)
         if change is None:

@@ -68,3 +68,15 @@ class FrameMaker:
         frame.correlation_id, frame.request = request.correlation_id, request
         frame.missing, frame.findings, frame.latency_ms = (), (), None
         return frame
+
+
+def frame_at(
+    time: float, connection: str, api_key: int, *, is_request: bool, correlation_id: int = 0,
+    request: Request | None = None,
+) -> RawFrame:
+    """A frame by time and place, for readers that get its body apart. Units: seconds."""
+    frame = RawFrame()
+    frame.connection, frame.time_ns = connection, round(time * _NS)
+    frame.direction = "request" if is_request else "response"
+    frame.api_key, frame.correlation_id, frame.request = api_key, correlation_id, request
+    return frame

@@ -12,9 +12,9 @@ from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata
-from kraftwire.story.raft.model import ObservedFrame
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
+from tests.support.captures.frames import frame_at
 
 _RTT_S = 0.01
 
@@ -37,7 +37,7 @@ class ScriptedQuorum:
         while self.now < end:
             for server in (1, 2, 3):
                 place = f"10.0.0.7:50000-10.0.0.{server}:{9000 + server}"
-                self.timeline.on_frame(ObservedFrame(self.now, place, 18, True))
+                self.timeline.on_frame(frame_at(self.now, place, 18, is_request=True))
             self.wait(min(0.5, end - self.now))
 
     def send(
@@ -46,18 +46,20 @@ class ScriptedQuorum:
         """A request, and its response a little later unless there is none."""
         self._correlation_id += 1
         connection = f"10.0.0.{client}:50000-10.0.0.{server}:{9000 + server}"
-        key, requested = request.API_KEY, self.now
-        self.timeline.on_frame(
-            ObservedFrame(requested, connection, key, True, request, self._correlation_id)
-        )
+        self._on_frame(connection, request, is_request=True)
         if response is None:
             return
         self.now += _RTT_S
-        self.timeline.on_frame(
-            ObservedFrame(
-                self.now, connection, key, False, response, self._correlation_id, request, requested
-            )
+        self._on_frame(connection, response, request, is_request=False)
+
+    def _on_frame(
+        self, connection: str, body: Message, request: Message | None = None, *, is_request: bool
+    ) -> None:
+        frame = frame_at(
+            self.now, connection, body.API_KEY, is_request=is_request,
+            correlation_id=self._correlation_id,
         )
+        self.timeline.on_frame(frame, body, request)
 
     def vote(
         self, candidate: int, voter: int, *, epoch: int, granted: bool | None = True,

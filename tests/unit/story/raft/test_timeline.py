@@ -11,7 +11,8 @@ from kraftwire.inspect.stories.raft import write_story
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import LEADS, Event, ObservedFrame, Story
+from kraftwire.story.raft.model import LEADS, Event, Story
+from tests.support.captures.frames import frame_at
 from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
@@ -242,7 +243,7 @@ def test_frames_of_other_apis_count_as_signs_of_life_only() -> None:
     for _ in range(10):
         quorum.wait(0.5)
         for is_request in (True, False):
-            seen = ObservedFrame(quorum.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request)
+            seen = frame_at(quorum.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request=is_request)
             quorum.timeline.on_frame(seen)
     assert [each.node for each in quorum.timeline.story().silences] == [1]
 
@@ -329,7 +330,7 @@ def test_a_capture_without_a_quorum_says_so() -> None:
 def _late(quorum: ScriptedQuorum, node: int, time: float) -> None:
     """A frame of a server that waited for a lost packet, with the time that it has."""
     quorum.timeline.on_frame(
-        ObservedFrame(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, False)
+        frame_at(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, is_request=False)
     )
 
 
@@ -344,7 +345,9 @@ def test_a_response_that_the_capture_lost_was_not_left_out_by_its_node(
     facts = Request(1, 17, 4711, "tester")
     facts.lost = lost
     connection = "10.0.0.1:50000-10.0.0.2:9002"
-    asked = ObservedFrame(quorum.now, connection, 1, True, None, 4711, facts=facts)
+    asked = frame_at(
+        quorum.now, connection, 1, is_request=True, correlation_id=4711, request=facts
+    )
     quorum.timeline.on_frame(asked)
     for _ in range(8):
         quorum.vote(3, 1, epoch=1, pre_vote=True)
@@ -362,7 +365,8 @@ def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> Non
         _keep_fetching(quorum, [1, 3], 2, epoch=1)
         _late(quorum, 2, start + 1)
         quorum.fetch(1, 2, offset=7, epoch=1)
-        late = ObservedFrame(start + 1, "10.0.0.1:50000-10.0.0.2:9002", 1, True, None, 1)
+        place = "10.0.0.1:50000-10.0.0.2:9002"
+        late = frame_at(start + 1, place, 1, is_request=True, correlation_id=1)
         quorum.timeline.on_frame(late)
     story = quorum.timeline.story()
     assert story.silences == []
