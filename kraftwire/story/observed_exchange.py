@@ -1,31 +1,26 @@
-"""The input of stories: requests with their responses, taken out of envelopes, records counted."""
+"""The input of stories: requests with their responses, and counts of their records."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.errors import WireError
-from kraftwire.messages.envelope_request import EnvelopeRequest
-from kraftwire.messages.envelope_response import EnvelopeResponse
-from kraftwire.messages.request_header import RequestHeader
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
-from kraftwire.wire.message import Message
 
 
 @dataclass(slots=True)
 class ObservedExchange:
     """A request and its response.
 
-    `request` is None where the capture lacks it, `response` until it is known. For a request in an
-    envelope, `inner_api` is its API, and all other values are its own too. Units: `request_time`
-    and `response_time` are seconds since the epoch.
+    `request` is None where the capture lacks it, `response` until it is known. A request that a
+    broker sent in an envelope `is_forwarded`, and all values are its own. Units: `request_time` and
+    `response_time` are seconds since the epoch.
     """
 
     connection: str
@@ -35,7 +30,7 @@ class ObservedExchange:
     request: Any = None
     response_time: float = 0.0
     response: Any = None
-    inner_api: Api | None = None
+    is_forwarded: bool = False
 
     @property
     def client(self) -> str:
@@ -46,38 +41,6 @@ class ObservedExchange:
     def host(self) -> str:
         """Host of the client."""
         return self.client.rpartition(":")[0]
-
-
-# API key and version.
-Api = tuple[int, int]
-
-
-class InnerRequest(NamedTuple):
-    """The request in an envelope; its client is the one that the broker has it from."""
-
-    body: Message
-    api: Api
-    client_id: str | None
-
-
-def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> InnerRequest | None:
-    """Return the request in an envelope; None if it is damaged or of another API than `keys`."""
-    data = envelope.request_data
-    if int.from_bytes(data[:2], "big", signed=True) not in keys:
-        return None
-    found = decode_payload(data, is_request=True)
-    header = found.header
-    if found.body is None or not isinstance(header, RequestHeader):
-        return None
-    api = header.request_api_key, header.request_api_version
-    return InnerRequest(found.body, api, header.client_id)
-
-
-def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
-    """Return the response in an envelope, or None if it is missing or damaged."""
-    if envelope.response_data is None:
-        return None
-    return decode_payload(envelope.response_data, is_request=False, api=api).body
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ class TopicStory:
 
     def _is_reported(self, exchange: ObservedExchange) -> bool:
         """Whether a request was reported already, as the broker forwarded it in an envelope."""
-        if exchange.inner_api is not None:
+        if exchange.is_forwarded:
             self._forwarded.append(exchange)
         elif exchange.api in FORWARDED:
             for each in self._forwarded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TextIO
 
 from kraftwire.capture.framing.frames import RawFrame
@@ -18,14 +17,11 @@ from kraftwire.inspect.attributes_json import attributes_to_json
 from kraftwire.inspect.stories.text import event_lines, head_line, spans_to_json, write_lines
 from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.messages import API_NAMES
-from kraftwire.messages.envelope_request import EnvelopeRequest
-from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
+from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.story.events import Events
-from kraftwire.story.observed_exchange import ObservedExchange, request_inside, response_inside
+from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.wire.message import Message
-
-_ENVELOPE = "Envelope"
 
 
 class ExchangeStory(Protocol):
@@ -107,16 +103,15 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
     # -- frames --------------------------------------------------------------------------------
 
     def keep_request(
-        self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
+        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
     ) -> ObservedExchange | None:
         """Add a request; return it to be kept until its response."""
-        exchange = self._observed(frame)
-        if exchange is not None and exchange.api == _ENVELOPE:
-            exchange, body = self._opened(exchange, body)
+        inner = _inner(frame, decoded)
+        exchange = self._observed(frame, inner)
         if exchange is None:
             return None
-        exchange.request = body
-        if body is not None:
+        exchange.request = body if inner is None else inner.body
+        if exchange.request is not None:
             self._story.on_request(exchange)
         return exchange
 
@@ -125,15 +120,15 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         kept: ObservedExchange | None,
         frame: RawFrame,
         body: Message | None,
-        _decoded: Frame | None,
+        decoded: Frame | None,
         _may_have_errors: bool,
         /,
     ) -> None:
         """Add a response."""
-        exchange = kept or self._observed(frame)
-        if isinstance(body, EnvelopeResponse):
-            api = None if exchange is None else exchange.inner_api
-            body = None if api is None else response_inside(body, api)
+        inner = _inner(frame, decoded)
+        exchange = kept or self._observed(frame, inner)
+        if frame.api_key == ApiKey.ENVELOPE:
+            body = None if inner is None else inner.body
         if exchange is None or body is None:
             return
         self._note_frame(frame)
@@ -190,26 +185,17 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         if self.overflow_text:
             write_lines(stream, [self.overflow_text])
 
-    def _observed(self, frame: RawFrame) -> ObservedExchange | None:
+    def _observed(self, frame: RawFrame, inner: Frame | None) -> ObservedExchange | None:
+        """Return the exchange that a frame begins; None if the story does not need it."""
         self._note_frame(frame)
-        name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
-        if name not in self.apis and not (name == _ENVELOPE and self.forwarded):
+        raw, apis = (frame, self.apis) if inner is None else (inner.raw, self.forwarded)
+        name = API_NAMES.get(-1 if raw.api_key is None else raw.api_key, "")
+        if name not in apis:
             return None
-        client = frame.request.client_id if frame.request is not None else None
-        return ObservedExchange(frame.connection, client or "", name, frame.time)
-
-    def _opened(
-        self, exchange: ObservedExchange, body: Message | None
-    ) -> tuple[ObservedExchange | None, Message | None]:
-        """Return the request in an envelope in its place; None if the story does not need it."""
-        inside = None
-        if isinstance(body, EnvelopeRequest):
-            keys = {key for key, name in API_NAMES.items() if name in self.forwarded}
-            inside = request_inside(body, keys)
-        if inside is None:
-            return None, None
-        name, client = API_NAMES[inside.api[0]], inside.client_id or ""
-        return replace(exchange, api=name, client_id=client, inner_api=inside.api), inside.body
+        client = raw.request.client_id if raw.request is not None else None
+        return ObservedExchange(
+            frame.connection, client or "", name, frame.time, is_forwarded=inner is not None
+        )
 
     def _note_frame(self, frame: RawFrame) -> None:
         self.recordings.note_frame(frame.time, frame.connection)
@@ -222,3 +208,8 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         if self._start is None or time < self._start:
             self._start = time
         self.end = max(self.end, time)
+
+
+def _inner(frame: RawFrame, decoded: Frame | None) -> Frame | None:
+    """Return what is in an envelope; None for other frames, and if it is damaged."""
+    return decoded.inner if decoded is not None and frame.api_key == ApiKey.ENVELOPE else None

@@ -172,6 +172,14 @@ def test_what_a_broker_passes_on_is_seen_in_its_envelope() -> None:
     ]
 
 
+def test_an_envelope_that_brings_no_answer_is_no_event() -> None:
+    """A controller that refuses the envelope itself says nothing about the request inside."""
+    maker = FrameMaker("10.0.0.9:5-10.0.0.1:9001")
+    asked, _ = _in_envelope(maker, *_creation("t"))
+    refusal = EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert _written([asked, maker.response(refusal)])["events"] == []
+
+
 def test_a_request_and_its_envelope_are_one_event() -> None:
     """A capture of everything shows it twice; the same request later is another one."""
     client = FrameMaker("10.0.0.99:5-10.0.0.9:9092")
