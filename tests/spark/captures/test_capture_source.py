@@ -159,7 +159,7 @@ def test_a_file_that_is_no_capture_is_refused_with_what_it_is(tmp_path: Path) ->
     captures(tmp_path, "sasl")
     (tmp_path / "list.csv").write_text('"No.","Time","Source"\n"1","0.0","10.0.0.1"\n')
     (tmp_path / f"{0:020}.log").write_bytes(b"")
-    with pytest.raises(UsageError, match=r"no capture: the list of packets .* tshark -w FILE"):
+    with pytest.raises(UsageError, match=r"no capture: what Wireshark exports, .* tshark -w FILE"):
         read(f"{tmp_path}/sasl.pcap,{tmp_path}/list.csv")
     with pytest.raises(UsageError, match=r"no capture: a file of a log directory \(log\)"):
         read(tmp_path / f"{0:020}.log")

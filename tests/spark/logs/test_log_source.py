@@ -78,7 +78,7 @@ def test_only_segments_that_overlap_are_opened(logs: Path) -> None:
     reader = source.reader(source.schema())
     reader.pushFilters([EqualTo(("offset",), 150)])
     (task,) = reader.partitions()
-    assert [Path(one.file).name for one in task.ranges] == [f"{100:020}.log"]  # type: ignore[attr-defined]
+    assert [Path(one.file).name for one in task.value] == [f"{100:020}.log"]
 
 
 def test_paths_are_files_folders_and_patterns(logs: Path) -> None:

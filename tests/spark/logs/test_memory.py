@@ -52,12 +52,12 @@ def read(path):
     "pipeline run": """
 import os, tempfile
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.run.tasks import Job, Unit, decode_unit
+from kraftwire.spark.run.tasks import JobSettings, Unit, decode_unit
 names = frozenset({"records", "batches", "metadata_records", "bad_input"})
 def read(path):
     size = os.path.getsize(path)
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(folder, Selection(), names)
+        job = JobSettings(folder, Selection(), names)
         done = decode_unit((job, Unit("unit", size, path=path, start=0, end=size)))
     return sum(part.rows for part in done.parts if part.table == "records")
 """,

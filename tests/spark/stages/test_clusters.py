@@ -162,10 +162,10 @@ def test_connections_name_their_cluster() -> None:
     asked, told = PacketDirection(1), PacketDirection(1)
     asked.other, told.other = told, asked
     request = (14).to_bytes(4, "big") + bytes([0, 3, 0, 9, 0, 0, 0, 7]) + bytes(6)
-    gatherer.request(asked, request, 0, len(request))
+    gatherer.read_packet(asked, 0, request, 0, len(request))
     body = (7).to_bytes(4, "big") + b"\0" + response.encode(9)
     frame = len(body).to_bytes(4, "big") + body
-    gatherer.response(told, 0, frame, 0, len(frame))
+    gatherer.read_packet(told, 0, frame, 0, len(frame))
     assert gatherer.names.clusters == {"10.0.0.1:9092": "c", "[fe80::1]:9093": "c"}
 
 
