@@ -91,7 +91,7 @@ class MetadataState:
             self._remove(offset, effect, message)
 
     def _put(self, offset: int, effect: Effect, record: Any, value: bytes) -> None:
-        """Put an entity in place of the one with its key."""
+        """Put an entity in place of the one with its key; those that come in thousands first."""
         _, family, key = effect
         match family:
             case Family.PARTITIONS:
@@ -101,23 +101,23 @@ class MetadataState:
             case Family.TOPICS:
                 self.topics.add(record, value)
                 return
-            case Family.METADATA_VERSION | Family.FEATURES:
-                self.features[key] = record.feature_level
-                self.features_offset = offset
-            case Family.BROKERS:
-                self._put_broker(BrokerImage.of(record, offset))
-            case Family.CONTROLLERS:
-                self.controllers[key] = ControllerImage.of(record)
             case Family.CONFIGS:
                 self.configs.setdefault(key[:2], {})[record.name] = record.value
+            case Family.SCRAM:
+                self.scram.put(record.name, record.mechanism, credential_of(record))
             case Family.ACLS:
                 # One whose principal has no type concerns nobody, in Kafka neither.
                 with suppress(UsageError):
                     self.acls.add(key, Acl.of(record))
-            case Family.SCRAM:
-                self.scram.put(record.name, record.mechanism, credential_of(record))
             case Family.TOKENS:
                 self.tokens[key] = record
+            case Family.BROKERS:
+                self._put_broker(BrokerImage.of(record, offset))
+            case Family.CONTROLLERS:
+                self.controllers[key] = ControllerImage.of(record)
+            case Family.METADATA_VERSION | Family.FEATURES:
+                self.features[key] = record.feature_level
+                self.features_offset = offset
         self.records.put(family, key, value)
 
     def _remove(self, offset: int, effect: Effect, record: Any) -> None:
