@@ -191,7 +191,9 @@ def test_a_response_enters_the_story_at_its_own_time(monkeypatch: pytest.MonkeyP
     """A request that comes between another one and its answer is shown before the answer."""
     answered: list[tuple[float, bool]] = []
     monkeypatch.setattr(
-        Timeline, "on_frame", lambda _self, seen: answered.append((seen.time, seen.is_request))
+        Timeline,
+        "on_frame",
+        lambda _self, frame, *_bodies: answered.append((frame.time, frame.is_request)),
     )
     quorum, key = QuorumRows(), min(QUORUM_APIS)
     quorum.on_exchange(ExchangeRow(10**9, "a:1-b:2", key, 0, 1, b"", b"", 5 * 10**9))
