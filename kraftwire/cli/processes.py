@@ -49,10 +49,10 @@ def decode_captures(
         files = [Path(folder) / str(at) for at, _ in enumerate(reading.inputs)]
         pool = ProcessPoolExecutor(jobs, initializer=collect_rarely)
         try:
-            found = pool.map(partial(_survey, reading), reading.inputs)
+            # Nothing comes after the last capture that would have to know of it.
+            found = pool.map(partial(_survey, reading), reading.inputs[:-1])
             show = partial(_decode, reading, make_sink)
-            earlier = list(_accumulated(found))
-            for part, told in pool.map(show, reading.inputs, files, earlier):
+            for part, told in pool.map(show, reading.inputs, files, _accumulated(found)):
                 totals.add(part)
                 for problem in told:
                     problems.report(problem)
@@ -79,14 +79,15 @@ def _survey(reading: Reading, path: str) -> Earlier:
 
 
 def _accumulated(found: Iterable[Earlier]) -> Iterator[Earlier]:
-    """Yield what is known before each capture, by what each of them alone reveals."""
+    """Yield what is known before each capture, by what each but the last one alone reveals."""
     earlier = Earlier()
+    yield earlier
     for each in found:
-        yield earlier
         memory = each.memory
         memory.merge(earlier.memory)
         first_ns = each.first_ns if earlier.first_ns is None else earlier.first_ns
         earlier = Earlier(earlier.count + each.count, first_ns, memory)
+        yield earlier
 
 
 def _decode(
