@@ -11,6 +11,8 @@ Importing this package loads none of the decoder.
 
 from __future__ import annotations
 
+from kraftwire.lazy_names import load_name
+
 # Imports for type checkers only are not executed, since importing must stay cheap.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,10 +107,4 @@ def exchanges(
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+    return load_name(__name__, _HOMES, name)

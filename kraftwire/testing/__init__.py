@@ -5,6 +5,8 @@ Loads nothing until it is used, because pytest imports this package in every run
 
 from __future__ import annotations
 
+from kraftwire.lazy_names import load_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kraftwire.testing.cluster.controlled import Cluster, kafka_cluster
@@ -12,21 +14,17 @@ if TYPE_CHECKING:
     from kraftwire.testing.nodes import Quorum, quorum
     from kraftwire.testing.process import QuorumError
 
-_PLACES = {
-    "Cluster": "cluster.controlled",
-    "ClusterError": "cluster.nodes",
-    "Quorum": "nodes",
-    "QuorumError": "process",
-    "kafka_cluster": "cluster.controlled",
-    "quorum": "nodes",
+_HOMES = {
+    "Cluster": "kraftwire.testing.cluster.controlled",
+    "ClusterError": "kraftwire.testing.cluster.nodes",
+    "Quorum": "kraftwire.testing.nodes",
+    "QuorumError": "kraftwire.testing.process",
+    "kafka_cluster": "kraftwire.testing.cluster.controlled",
+    "quorum": "kraftwire.testing.nodes",
 }
 
 __all__ = ["Cluster", "ClusterError", "Quorum", "QuorumError", "kafka_cluster", "quorum"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return load_name(__name__, _HOMES, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.tidy.sources import PACKAGES, ROOT, nodes, python_files, show
 
 LAYERS = (
-    ("collector", "errors", "limits", "pieces", "printable", "small_files"),
+    ("collector", "errors", "lazy_names", "limits", "pieces", "printable", "small_files"),
     ("engine", "properties_file"),
     ("wire", "properties"),
     ("messages",),

@@ -9,6 +9,8 @@ Importing this package loads none of its modules.
 
 from __future__ import annotations
 
+from kraftwire.lazy_names import load_name
+
 # Imports for type checkers only are not executed: captures need a part of this package only.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +72,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+    return load_name(__name__, _HOMES, name)
