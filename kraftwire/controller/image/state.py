@@ -15,13 +15,7 @@ from typing import Any
 from kraftwire.controller.image.cluster import BrokerImage, ControllerImage, change_broker
 from kraftwire.controller.image.record_store import RecordStore
 from kraftwire.controller.image.topics import TopicsImage
-from kraftwire.controller.record_effects import (
-    RECORD_EFFECTS,
-    Action,
-    Effect,
-    Family,
-    effect_of,
-)
+from kraftwire.controller.record_effects import RECORD_EFFECTS, Action, Effect, Family
 from kraftwire.controller.versions import METADATA_VERSION, record_version
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -79,15 +73,19 @@ class MetadataState:
         Raises: IncompleteImageError if it cannot be applied; the state is then unchanged.
         """
         name = message.NAME
-        if name not in RECORD_EFFECTS:
+        effect_of = RECORD_EFFECTS.get(name)
+        if effect_of is None:
             raise IncompleteImageError(f"{name} is of a type that this software does not keep")
-        if name in _CHANGES:
-            _CHANGES[name](self, message)
+        change = _CHANGES.get(name)
+        if change is not None:
+            change(self, message)
             return
         effect = effect_of(message)
-        if effect is not None and effect.action is Action.PUT:
+        if effect is None:
+            return
+        if effect.action is Action.PUT:
             self._put(offset, effect, message, value)
-        elif effect is not None:
+        else:
             self._remove(offset, effect, message)
 
     def _put(self, offset: int, effect: Effect, record: Any, value: bytes) -> None:
