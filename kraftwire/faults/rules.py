@@ -1,104 +1,285 @@
-"""Which requests a fault is for, and what it does to them and to their responses."""
+"""The rules of a server, the newest first: which one meets a request, and what it decides."""
 
 from __future__ import annotations
 
+import random
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final, Self
 
-from kraftwire.messages.fetch_request import FetchRequest
-from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.errors import UsageError
+from kraftwire.faults.fault import NOTHING, Drop, Fault
+from kraftwire.faults.selectors import RequestHead, Selector
+from kraftwire.protocol.entities import TopicName
 from kraftwire.protocol.refusals import Error, refusal
-from kraftwire.protocol.versions import fetching_replica
 from kraftwire.security.operations import elements_of
 from kraftwire.wire.message import Message
 
+# So many of the requests that a rule has met are kept for whoever looks.
+REQUESTS_MAX = 1_000
+
+_WAIT_S = 60.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """What happens to a request, in the order of the fields.
+class Limits:
+    """Which of the requests that a rule is for it meets: by number, by chance, by time.
 
-    With an `error` that is the response, and the request is not carried out. A change is made in
-    place; that of a response may also return another message. What is held waits until the rule is
-    removed. Units: `delay_s` is in seconds, after the response is made.
+    The first `times`; every one of so many; each with a `probability`, drawn from a generator with
+    `seed`; those that come `from_s` seconds after the rule was added, for `for_s` seconds.
     """
 
-    error: ErrorCode | None = None
-    change_request: Callable[[Any], object] | None = None
-    holds_request: bool = False
-    change_response: Callable[[Any], Any] | None = None
-    holds_response: bool = False
-    delay_s: float = 0.0
-
-    def before(self, request: Message, version: int) -> Message | None:
-        """Return the response that refuses a request; else change the request, and return None."""
-        if self.error is not None:
-            error = Error(self.error, "refused by a test")
-            return refusal(request, version, lambda _: error, elements_of(request), error)
-        if self.change_request is not None:
-            self.change_request(request)
-        return None
-
-    def after(self, response: Message | None) -> Message | None:
-        """Return the response that is sent in place of another; None if a request has none."""
-        if self.change_response is None or response is None:
-            return response
-        changed: Message | None = self.change_response(response)
-        return changed or response
-
-
-@dataclass(slots=True, eq=False)
-class FaultRule:
-    """A fault for the requests of an API, with `sender` for those of one broker or controller.
-
-    With `times` it is for so many requests. `count` is how many requests it has met.
-    """
-
-    api_key: int
-    fault: Fault
-    sender: int | None = None
     times: int | None = None
-    count: int = 0
+    every: int = 1
+    probability: float = 1.0
+    seed: int = 0
+    from_s: float = 0.0
+    for_s: float | None = None
 
-    def matches(self, request: Message) -> bool:
-        """Return whether the rule is for a request."""
-        is_over = self.times is not None and self.count >= self.times
-        if is_over or self.api_key != request.API_KEY:
+
+_NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class MetRequest:
+    """A request that a rule has met, and when, in seconds of the server's clock."""
+
+    time_s: float
+    head: RequestHead
+
+
+class Need(Enum):
+    """What a server has to read of a request before rules decide about it."""
+
+    NOTHING = "no rule is for it"
+    HEAD = "its head decides"
+    BODY = "its body decides"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a server does with one request. Without a rule it passes the request on.
+
+    Order: if `drop` is "before", end the connection. If `answer` is there, it is the response, and
+    the request is not passed on. Otherwise, with `rule.fault.holds_request`, wait for the rule's
+    end; pass on `request`, or as it came where that is None. Pass what comes back through
+    `changed_response` if `changes_response`. Then `rule.fault` says what is left: wait for the
+    rule's end, wait `delay_s` (drawn for this request), drop, throttle, hang up. A request that
+    expects no response, such as Produce with acks=0, has no `answer`, and `drop` instead.
+    """
+
+    rule: FaultRule | None = None
+    fault: Fault = NOTHING
+    drop: Drop | None = None
+    answer: Message | None = None
+    request: Message | None = None
+    delay_s: float = 0.0
+    change: Callable[[Message], Message] | None = None
+
+    @property
+    def changes_response(self) -> bool:
+        """Whether the response has to be decoded."""
+        return self.change is not None
+
+    def changed_response(self, response: Message) -> Message:
+        """Return the response that is sent in place of another."""
+        return response if self.change is None else self.change(response)
+
+
+PASS: Final = Decision()
+
+
+class FaultRule:
+    """Faults for the requests that a selector selects: the same for each, or one after the other.
+
+    A script of several faults ends with the last one. `count` is the number of requests that the
+    rule has met, `requests` the last of them. `not_carried` counts those that could not be refused
+    because their version has no field for the error, by API and version. It is a context that
+    removes the rule. Methods may be called in any thread.
+    """
+
+    def __init__(self, selector: Selector, *faults: Fault, limits: Limits = _NO_LIMITS) -> None:
+        self.selector = selector
+        self.faults = faults
+        self.limits = limits
+        self.id = 0
+        self.count = 0
+        self.requests: deque[MetRequest] = deque(maxlen=REQUESTS_MAX)
+        self.not_carried: Counter[str] = Counter()
+        self._selected = 0
+        self._added_s = 0.0
+        self._random = random.Random(limits.seed)
+        self._owner: FaultRules | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """End the rule: what it holds goes on."""
+        if self._owner is not None:
+            self._owner.remove(self)
+
+    def wait(self, count: int = 1, timeout_s: float = _WAIT_S) -> None:
+        """Wait until the rule has met so many requests. Raises: TimeoutError."""
+        owner = self._owner
+        if owner is None or not owner.wait(lambda: self.count >= count, timeout_s):
+            raise TimeoutError(f"{self.count} of {count} requests came in {timeout_s:g} s")
+
+    @property
+    def needs_body(self) -> bool:
+        """Whether a request has to be decoded."""
+        return self.selector.needs_body or any(each.needs_body for each in self.faults)
+
+    def is_in_force(self, now_s: float) -> bool:
+        """Return whether the rule can meet a request at a time."""
+        limits = self.limits
+        if limits.times is not None and self.count >= limits.times:
             return False
-        return self.sender is None or _sender(request) == self.sender
+        if len(self.faults) > 1 and self.count >= len(self.faults):
+            return False
+        since = now_s - self._added_s - limits.from_s
+        return since >= 0 and (limits.for_s is None or since < limits.for_s)
+
+    def add_to(self, owner: FaultRules, id: int, now_s: float) -> None:
+        """Note that the rule is in force from now on."""
+        self._owner, self.id, self._added_s = owner, id, now_s
+
+    def meets(self, head: RequestHead, now_s: float) -> bool:
+        """Return whether the rule meets a request that it selects, and count it."""
+        self._selected += 1
+        if self._selected % self.limits.every:
+            return False
+        if self.limits.probability < 1 and self._random.random() >= self.limits.probability:
+            return False
+        self.count += 1
+        self.requests.append(MetRequest(now_s, head))
+        return True
+
+    def fault_of(self, number: int) -> Fault:
+        """Return the fault of the request with a number, counted from 1."""
+        return self.faults[min(number, len(self.faults)) - 1]
+
+    def decide(self, fault: Fault, head: RequestHead, request: Message | None) -> Decision:
+        """Return what a fault does to a request that the rule has met."""
+        low, high = fault.delay_s
+        delay_s = self._random.uniform(low, high) if high else 0.0
+        change = None
+        if fault.change_response is not None:
+            change = _changed(fault.change_response, head.version)
+        answer = None
+        if request is not None and fault.error is not None:
+            error = Error(fault.error, "refused by a rule")
+            answer = refusal(request, head.version, lambda _: error, elements_of(request), error)
+        elif request is not None and fault.change_request is not None:
+            fault.change_request(request)
+            return Decision(rule=self, fault=fault, request=request, delay_s=delay_s, change=change)
+        return Decision(
+            rule=self, fault=fault, drop=fault.drop, answer=answer, delay_s=delay_s, change=change
+        )
+
+
+def _changed(change: Callable[[Any, int], Any], version: int) -> Callable[[Message], Message]:
+    def changed(response: Message) -> Message:
+        found: Message | None = change(response, version)
+        return found or response
+
+    return changed
+
+
+def no_topic_names(_: bytes) -> str | None:
+    """Return no name: who has no table of topics knows none by id."""
+    return None
 
 
 class FaultRules:
-    """All rules of one server, the newest first. They may be added and removed in any thread."""
+    """All rules of one server, the newest first. They are added and removed in any thread.
 
-    def __init__(self) -> None:
+    `on_remove` is called with each rule that ends, in the thread that ends it.
+    """
+
+    def __init__(self, on_remove: Callable[[FaultRule], object] = lambda _: None) -> None:
         self._rules: tuple[FaultRule, ...] = ()
+        self._on_remove = on_remove
+        self._changed = threading.Condition()
+        self._added = 0
 
     def __iter__(self) -> Iterator[FaultRule]:
         return iter(self._rules)
 
-    def add(self, rule: FaultRule) -> None:
-        """Add a rule, which goes before those that there are."""
-        self._rules = (rule, *self._rules)
+    def add(self, rule: FaultRule, now_s: float) -> FaultRule:
+        """Add a rule, which goes before those that there are; `now_s` as for requests."""
+        with self._changed:
+            self._added += 1
+            rule.add_to(self, self._added, now_s)
+            self._rules = (rule, *self._rules)
+        return rule
 
     def remove(self, rule: FaultRule) -> None:
         """Remove a rule; no effect if it was removed."""
-        self._rules = tuple(each for each in self._rules if each is not rule)
+        with self._changed:
+            if rule not in self._rules:
+                return
+            self._rules = tuple(each for each in self._rules if each is not rule)
+        self._on_remove(rule)
 
-    def meet(self, request: Message) -> FaultRule | None:
-        """Return the first rule that is for a request, and count the request there."""
-        rule = next((each for each in self._rules if each.matches(request)), None)
-        if rule is not None:
-            rule.count += 1
-        return rule
+    def find(self, id: int) -> FaultRule:
+        """Return the rule with an id. Raises: UsageError."""
+        for rule in self._rules:
+            if rule.id == id:
+                return rule
+        raise UsageError(f"there is no rule {id}")
 
+    def clear(self) -> None:
+        """Remove all rules."""
+        for rule in self._rules:
+            self.remove(rule)
 
-def _sender(message: Any) -> int | None:
-    """Return the id of the broker or controller that sends a request, None if it does not say."""
-    if isinstance(message, FetchRequest):
-        return fetching_replica(message)
-    if isinstance(message, UnregisterBrokerRequest):
-        return None  # an administrator sends it: its broker is the one to remove
-    found = getattr(message, "broker_id", None)
-    return found if isinstance(found, int) else None
+    def wait(self, is_met: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until a condition on the requests that came is met; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(is_met, timeout_s)
+
+    def need(self, head: RequestHead, now_s: float) -> Need:
+        """Return what has to be read of a request before `decide`: often nothing."""
+        found = Need.NOTHING
+        for rule in self._rules:
+            if rule.selector.fits_head(head) and rule.is_in_force(now_s):
+                if rule.needs_body:
+                    return Need.BODY
+                found = Need.HEAD
+        return found
+
+    def decide(
+        self,
+        head: RequestHead,
+        now_s: float,
+        request: Message | None = None,
+        topic_name: TopicName = no_topic_names,
+    ) -> Decision:
+        """Return what the newest rule that meets a request decides, and count the request there.
+
+        The `request` is its decoded body, wanted where `need` says so; it may be changed. Rules
+        that only count do not keep others from deciding. `topic_name` gives the names of ids.
+        """
+        with self._changed:
+            for rule in self._rules:
+                if not rule.is_in_force(now_s) or not rule.selector.fits_head(head):
+                    continue
+                if rule.needs_body and request is None:
+                    continue
+                if request is not None and not rule.selector.fits_body(
+                    request, head.version, topic_name
+                ):
+                    continue
+                if rule.meets(head, now_s):
+                    self._changed.notify_all()
+                    fault = rule.fault_of(rule.count)
+                    if not fault.is_nothing or len(rule.faults) > 1:
+                        return rule.decide(fault, head, request)
+        return PASS

@@ -14,17 +14,18 @@ from typing import Any, Self
 
 from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError, UsageError
-from kraftwire.faults.rules import Fault, FaultRule
-from kraftwire.messages import API_NAMES
+from kraftwire.faults.fault import Fault
+from kraftwire.faults.rules import FaultRule
+from kraftwire.faults.selectors import Selector
+from kraftwire.faults.vocabulary import FaultVocabulary
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.node.config import load
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
-from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.cluster.cluster import start_all, wait_serving
 from kraftwire.testing.cluster.kafka import kafka_jars
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles
-from kraftwire.testing.fault_injector import FaultInjector, InjectedRule
+from kraftwire.testing.fault_injector import FaultInjector
 from kraftwire.testing.files import node_folder
 from kraftwire.testing.threaded_nodes import ThreadedNodes
 
@@ -40,20 +41,18 @@ _PROPERTIES: Mapping[str, object] = {
 }
 
 
-class Controllers:
+class Controllers(FaultVocabulary):
     """The controllers of a cluster, and what they do to requests.
 
-    APIs have their names in the schemas (``"AlterPartition"``), errors those of Kafka
-    (``"NOT_CONTROLLER"``). Rules are about the requests of all brokers and clients, those that a
-    broker forwards too, or with `broker` about those of one broker that names itself in them; with
-    `times` about the next ones only. The newest rule about a request counts. Each is a context that
+    Rules are about the requests of all brokers and clients, those that a broker forwards too, or
+    with `broker` about those of one broker that names itself in them. Each is a context that
     removes it, and has `count`, `wait` and `remove`.
     """
 
     def __init__(self, files: ClusterFiles) -> None:
         self.node_ids = tuple(node.id for node in files.of_role("controller"))
         self._broker_ids = tuple(node.id for node in files.of_role("broker"))
-        self._faults = FaultInjector()
+        self._faults = FaultInjector(CONTROLLER_VERSIONS)
         configs = {id: load(str(files.config(id))) for id in self.node_ids}
         self._nodes = ThreadedNodes(configs, self._faults)
 
@@ -66,65 +65,11 @@ class Controllers:
         self._faults.clear()
         self._nodes.close()
 
-    def refuse(
-        self, api: str, error: str, *, broker: int | None = None, times: int | None = None
-    ) -> InjectedRule:
-        """Answer with an error, without carrying the request out.
+    def add_rule(self, row: Mapping[str, Any]) -> FaultRule:
+        """Put the rule of a row in force, for the requests of all brokers and clients."""
+        return self._faults.add_row(row)
 
-        Raises: UsageError for a rule about nothing, like all of these.
-        """
-        code = next((each for each in ErrorCode if each.name == error), None)
-        if code is None:
-            raise UsageError(f"there is no error {error!r}, only such as NOT_CONTROLLER")
-        return self._add(api, Fault(error=code), broker, times)
-
-    def hold(
-        self,
-        api: str,
-        *,
-        undecided: bool = False,
-        broker: int | None = None,
-        times: int | None = None,
-    ) -> InjectedRule:
-        """Carry requests out, but send no answer until the rule is removed.
-
-        With `undecided`, they are not carried out until then either.
-        """
-        fault = Fault(holds_request=undecided, holds_response=not undecided)
-        return self._add(api, fault, broker, times)
-
-    def delay(
-        self, api: str, seconds: float, *, broker: int | None = None, times: int | None = None
-    ) -> InjectedRule:
-        """Carry requests out, and send each answer so much later."""
-        return self._add(api, Fault(delay_s=_forward(seconds)), broker, times)
-
-    def falsify(
-        self,
-        api: str,
-        change: Callable[[Any], Any],
-        *,
-        broker: int | None = None,
-        times: int | None = None,
-    ) -> InjectedRule:
-        """Pass every answer through a function, which changes the message or returns another.
-
-        It runs in the controllers' thread.
-        """
-        return self._add(api, Fault(change_response=change), broker, times)
-
-    def observe(self, api: str, *, broker: int | None = None) -> InjectedRule:
-        """Change nothing, but count requests, to wait for them."""
-        return self._add(api, Fault(), broker)
-
-    def _add(
-        self, api: str, fault: Fault, broker: int | None, times: int | None = None
-    ) -> InjectedRule:
-        if times is not None and times < 1:
-            raise UsageError(f"a rule is about one or more requests, not {times}")
-        return self._faults.add(FaultRule(_key(api), fault, broker, times))
-
-    def fence(self, broker: int) -> InjectedRule:
+    def fence(self, broker: int) -> FaultRule:
         """Fence a broker, and return once it is; it stays fenced until the rule is removed."""
 
         def want_fence(request: BrokerHeartbeatRequest) -> None:
@@ -132,7 +77,9 @@ class Controllers:
 
         if broker not in self._image().brokers:
             _known_broker(broker, self._broker_ids)
-        rule = self._add("BrokerHeartbeat", Fault(change_request=want_fence), broker)
+        api = {BrokerHeartbeatRequest.API_KEY: range(BrokerHeartbeatRequest.VERSIONS.high + 1)}
+        selector = Selector(versions=api, sender=broker)
+        rule = self._faults.add(FaultRule(selector, Fault(change_request=want_fence)))
         self.wait_fenced(broker)
         return rule
 
@@ -339,13 +286,6 @@ def _known_broker(id: int, ids: tuple[int, ...]) -> int:
         known = f"only {', '.join(map(str, ids))}" if ids else "none"
         raise UsageError(f"there is no broker {id}, {known}")
     return id
-
-
-def _key(api: str) -> int:
-    found = next((key for key in CONTROLLER_VERSIONS if API_NAMES[key] == api), None)
-    if found is None:
-        raise UsageError(f"controllers have no API {api!r}; kraftwire schema lists all")
-    return found
 
 
 def _forward(seconds: float) -> float:

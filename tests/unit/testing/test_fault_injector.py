@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kraftwire.faults.rules import Fault, FaultRule
+from kraftwire.errors import UsageError
+from kraftwire.faults.rules import FaultRule
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.node.context import Request
-from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.testing.fault_injector import FaultInjector, InjectedRule
+from kraftwire.testing.fault_injector import FaultInjector
 from kraftwire.wire.message import Message
 from tests.support.suite.autojump import autojump
 
@@ -22,14 +23,16 @@ from tests.support.suite.autojump import autojump
 class Served:
     """A node that is asked for one heartbeat, and the rule for it."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, **fault: Any) -> None:
         self.injector = FaultInjector()
-        self.rule: InjectedRule = self.injector.add(FaultRule(ApiKey.BROKER_HEARTBEAT, fault))
+        self.rule: FaultRule = self.injector.add_row({"api": "BrokerHeartbeat", **fault})
         self.decisions = 0
         self.response: Any = None
+        self.before_answer: Callable[[], object] = lambda: None
 
     async def _answer(self, _: Request) -> Message | None:
         self.decisions += 1
+        self.before_answer()
         return BrokerHeartbeatResponse()
 
     async def serve(self) -> None:
@@ -43,7 +46,7 @@ class Served:
 @pytest.mark.parametrize("of_request", [True, False])
 async def test_what_is_held_goes_on_when_its_rule_ends(of_request: bool) -> None:
     """A held request is not decided until then."""
-    served = Served(Fault(holds_request=of_request, holds_response=not of_request))
+    served = Served(hold=True, undecided=of_request)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(served.serve)
         await wait_all_tasks_blocked()
@@ -59,7 +62,8 @@ async def test_what_is_held_goes_on_when_its_rule_ends(of_request: bool) -> None
 @pytest.mark.trio
 async def test_a_rule_may_end_before_the_request_comes_to_it() -> None:
     """Between the decision and the response."""
-    served = Served(Fault(change_response=lambda _: served.rule.remove(), holds_response=True))
+    served = Served(hold=True)
+    served.before_answer = served.rule.remove
     await served.serve()
     assert served.response is not None
 
@@ -67,7 +71,7 @@ async def test_a_rule_may_end_before_the_request_comes_to_it() -> None:
 @autojump
 async def test_a_response_is_sent_later() -> None:
     """The decision is not."""
-    served = Served(Fault(delay_s=30))
+    served = Served(delay=30)
     began = trio.current_time()
     await served.serve()
     assert trio.current_time() - began == 30
@@ -76,7 +80,7 @@ async def test_a_response_is_sent_later() -> None:
 @pytest.mark.trio
 async def test_a_refused_request_is_not_decided() -> None:
     """The node never sees it; a rule ends with its context."""
-    served = Served(Fault(error=ErrorCode.NOT_CONTROLLER))
+    served = Served(refuse="NOT_CONTROLLER")
     with served.rule:
         await served.serve()
     assert (served.response.error_code, served.decisions) == (ErrorCode.NOT_CONTROLLER, 0)
@@ -87,9 +91,25 @@ async def test_a_refused_request_is_not_decided() -> None:
 @pytest.mark.trio
 async def test_all_rules_end_at_once() -> None:
     """A wait for requests that do not come ends in time."""
-    served = Served(Fault(error=ErrorCode.NOT_CONTROLLER))
+    served = Served(refuse="NOT_CONTROLLER")
     served.injector.clear()
     await served.serve()
     assert served.response.error_code == 0
     with pytest.raises(TimeoutError, match="0 of 1 requests came in 0 s"):
         served.rule.wait(timeout_s=0)
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("when", "decisions"), [("before", 0), ("after", 1)])
+async def test_a_connection_ends(when: str, decisions: int) -> None:
+    """Without a response, before the node decides or after it."""
+    served = Served(drop=when)
+    await served.serve()
+    assert (served.response, served.decisions) == (None, decisions)
+
+
+def test_nodes_have_no_faults_of_bytes() -> None:
+    """Their middleware sees messages: a rule that could do nothing would make a test pass."""
+    for fault in ({"throttle": 10}, {"black_hole": "both"}, {"hang_up_at": 4}):
+        with pytest.raises(UsageError, match="a proxy has"):
+            Served(**fault)

@@ -1,0 +1,249 @@
+"""One rule as a row of names and values, as methods, rules files and the control interface have it.
+
+A row names APIs, what happens (one of `FAULTS`) and what limits it; `FaultRow` lists all names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypedDict
+
+from kraftwire import messages
+from kraftwire.errors import UsageError
+from kraftwire.faults.fault import Fault
+from kraftwire.faults.rules import FaultRule, Limits
+from kraftwire.faults.selectors import Offered, select
+from kraftwire.protocol.entities import KINDS, PARTITION
+from kraftwire.protocol.error_codes import ErrorCode
+
+
+class RuleOptions(TypedDict, total=False):
+    """What limits a rule to some of the requests of its APIs.
+
+    Names are one text or a list, each a name or a glob (``orders*``). `versions` is ``3``, ``3-7``
+    or ``3+``; `node` the id of the node that is asked; `broker` that of the broker or controller
+    that sends. `times` is for the next requests, `every` for each Nth, `probability` for some of
+    them by chance, with `seed`; `from_s` and `for_s` are seconds after the rule was added.
+    """
+
+    versions: int | str
+    node: int
+    broker: int
+    client_id: str | Collection[str]
+    topic: str | Collection[str]
+    partition: int | Collection[int]
+    group: str | Collection[str]
+    transactional_id: str | Collection[str]
+    times: int
+    every: int
+    probability: float
+    seed: int
+    from_s: float
+    for_s: float
+
+
+class RowError(UsageError):
+    """A value of a row that cannot be; `key` is its name, empty where the row itself is wrong."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        self.key = key
+        super().__init__(f"{key}: {problem}" if key else problem)
+
+
+def error_code(name: Any) -> ErrorCode:
+    """Return the error with a name. Raises: UsageError."""
+    found = next((each for each in ErrorCode if each.name == name), None)
+    if found is None:
+        near = get_close_matches(str(name), [each.name for each in ErrorCode], n=1, cutoff=0.6)
+        raise UsageError(f"there is no error {name!r}, only such as {(*near, 'NOT_CONTROLLER')[0]}")
+    return found
+
+
+def _refuse(value: Any, row: Mapping[str, Any]) -> Fault:
+    return Fault(error=error_code(value), is_whole=_bool("whole", row.get("whole", False)))
+
+
+def _hold(value: Any, row: Mapping[str, Any]) -> Fault:
+    _only(value, True)
+    undecided = _bool("undecided", row.get("undecided", False))
+    return Fault(holds_request=undecided, holds_response=not undecided)
+
+
+def _delay(value: Any, _: Mapping[str, Any]) -> Fault:
+    low, high = value if isinstance(value, list | tuple) and len(value) == 2 else (value, value)
+    if not _number(low) <= _number(high):
+        raise UsageError(f"a delay is from the shorter to the longer time, not {value!r:.60}")
+    return Fault(delay_s=(low, high))
+
+
+def _observe(value: Any, _: Mapping[str, Any]) -> Fault:
+    _only(value, True)
+    return Fault()
+
+
+def _falsify(value: Any, _: Mapping[str, Any]) -> Fault:
+    if not callable(value):
+        raise UsageError(f"expected a function, found {value!r:.60}")
+    return Fault(change_response=lambda response, _: value(response))
+
+
+def _drop(value: Any, _: Mapping[str, Any]) -> Fault:
+    return Fault(drop=_choice(value, "before", "after"))
+
+
+def _black_hole(value: Any, _: Mapping[str, Any]) -> Fault:
+    return Fault(black_hole=_choice(value, "both", "to_server", "to_client"))
+
+
+def _throttle(value: Any, _: Mapping[str, Any]) -> Fault:
+    if not _number(value):
+        raise UsageError("expected more than 0 bytes a second")
+    return Fault(bytes_per_s=value)
+
+
+def _hang_up_at(value: Any, _: Mapping[str, Any]) -> Fault:
+    return Fault(hang_up_at=_integer(value, 0))
+
+
+FAULTS: Mapping[str, Callable[[Any, Mapping[str, Any]], Fault]] = {
+    "refuse": _refuse,
+    "hold": _hold,
+    "delay": _delay,
+    "falsify": _falsify,
+    "observe": _observe,
+    "drop": _drop,
+    "black_hole": _black_hole,
+    "throttle": _throttle,
+    "hang_up_at": _hang_up_at,
+}
+"""What can happen, by the key of a row: each makes a fault of its value and the row."""
+
+_SCRIPT = "script"
+
+# Keys that belong to one fault alone.
+_OF_FAULT = {"whole": "refuse", "undecided": "hold"}
+_KEYS = ("api", *FAULTS, _SCRIPT, *_OF_FAULT, *RuleOptions.__annotations__)
+
+
+def _only(value: Any, wanted: object) -> None:
+    if value is not wanted:
+        raise UsageError(f"expected {str(wanted).lower()}, found {value!r:.60}")
+
+
+def _bool(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise RowError(key, f"expected true or false, found {value!r:.60}")
+    return value
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < float("inf"):
+        raise UsageError(f"expected a number of at least 0, found {value!r:.60}")
+    return float(value)
+
+
+def _integer(value: Any, low: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise UsageError(f"expected a whole number of at least {low}, found {value!r:.60}")
+    return value
+
+
+def _choice(value: Any, *choices: Any) -> Any:
+    if value not in choices:
+        raise UsageError(f"expected {' or '.join(choices)}, found {value!r:.60}")
+    return value
+
+
+def _each(kind: type, value: Any) -> tuple[Any, ...]:
+    values = (value,) if isinstance(value, str | int) else tuple(value)
+    if not values or not all(isinstance(one, kind) and one is not True for one in values):
+        raise UsageError(f"expected {kind.__name__} or a list of them, found {value!r:.60}")
+    return values
+
+
+def new_rule(row: Mapping[str, Any], offered: Offered = messages.API_VERSIONS) -> FaultRule:
+    """Return the rule of a row, for a server with these APIs. Raises: RowError."""
+    for key in row:
+        if key not in _KEYS:
+            near = get_close_matches(str(key), _KEYS, n=1, cutoff=0.5)
+            raise RowError(str(key), f"no such key; did you mean {(*near, 'api')[0]}?")
+    if _SCRIPT in row:
+        if any(key in row for key in (*FAULTS, *_OF_FAULT)):
+            raise RowError(_SCRIPT, "a script has its faults in its list")
+        faults = _checked(_SCRIPT, _script, row[_SCRIPT])
+    else:
+        faults = (_fault(row),)
+    return FaultRule(_selector(row, offered), *faults, limits=_limits(row))
+
+
+def _fault(row: Mapping[str, Any]) -> Fault:
+    found = [key for key in FAULTS if key in row]
+    if len(found) != 1:
+        given = " and ".join(found) or "none"
+        raise RowError("", f"a rule has one of {', '.join((*FAULTS, _SCRIPT))}, found {given}")
+    (name,) = found
+    for key, owner in _OF_FAULT.items():
+        if key in row and name != owner:
+            raise RowError(key, f"is for {owner} only, found {name}")
+    fault: Fault = _checked(name, FAULTS[name], row[name], row)
+    return fault
+
+
+def _script(answers: Any) -> tuple[Fault, ...]:
+    """Return the faults of a script: names of errors, NONE for none of them, or rows."""
+    if not isinstance(answers, list | tuple) or not answers:
+        raise UsageError(f"expected a list of errors and faults, found {answers!r:.60}")
+    rows = [{"refuse": one} if isinstance(one, str) else one for one in answers]
+    return tuple(Fault() if one == {"refuse": "NONE"} else _fault(one) for one in rows)
+
+
+def _checked(key: str, read: Callable[..., Any], *values: Any) -> Any:
+    try:
+        return read(*values)
+    except RowError:
+        raise
+    except UsageError as error:
+        raise RowError(key, str(error)) from None
+
+
+def _selector(row: Mapping[str, Any], offered: Offered) -> Any:
+    if "api" not in row:
+        raise RowError("", "a rule names an api, such as Produce or *")
+    names = {
+        kind: _checked(kind, _each, int if kind == PARTITION else str, row[kind])
+        for kind in KINDS
+        if kind in row
+    }
+    client_id = row.get("client_id", ())
+    apis = _checked("api", _each, str, row["api"])
+
+    def selected() -> Any:
+        return select(
+            apis,
+            offered,
+            versions=row.get("versions"),
+            node=row.get("node"),
+            sender=row.get("broker"),
+            client_id=_each(str, client_id) if client_id else (),
+            names=names,
+        )
+
+    return _checked("api", selected)
+
+
+def _limits(row: Mapping[str, Any]) -> Limits:
+    given: dict[str, Any] = {
+        key: _checked(key, _integer, row[key], low)
+        for key, low in (("times", 1), ("every", 1), ("seed", 0))
+        if key in row
+    }
+    given |= {
+        key: _checked(key, _number, row[key])
+        for key in ("probability", "from_s", "for_s")
+        if key in row
+    }
+    if given.get("probability", 0) > 1:
+        raise RowError("probability", f"expected at most 1, found {row['probability']!r}")
+    return Limits(**given)
