@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kraftwire.testing.cluster.cluster import StoredCluster
 
-_CONTEXT = {"help_option_names": ["-h", "--help"]}
 _WATCH_S = 0.5
 
 _dir_option = click.option(
@@ -56,7 +55,7 @@ class _Fetching(StatusLine):
         return TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group()
 def cluster() -> None:
     """Run Kafka's brokers on kraftwire controllers, on this machine, for development.
 
@@ -72,7 +71,7 @@ def cluster() -> None:
     """
 
 
-@cluster.command(context_settings=_CONTEXT)
+@cluster.command()
 @click.option("--controllers", type=click.IntRange(1, 9), default=3, show_default=True)
 @click.option("--brokers", type=click.IntRange(0, 50), default=3, show_default=True)
 @click.option("--kafka", type=click.Path(path_type=Path), metavar="DIR",
@@ -109,7 +108,7 @@ def up(
         stored.down()
 
 
-@cluster.command(context_settings=_CONTEXT)
+@cluster.command()
 @_dir_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per node.")
 def status(folder: Path | None, as_json: bool) -> None:
@@ -128,7 +127,7 @@ def status(folder: Path | None, as_json: bool) -> None:
     write_table(table, sys.stdout, width_of(sys.stdout))
 
 
-@cluster.command(context_settings=_CONTEXT)
+@cluster.command()
 @_node_argument
 @_dir_option
 def kill(node: int, folder: Path | None) -> None:
@@ -136,18 +135,24 @@ def kill(node: int, folder: Path | None) -> None:
     _stored(folder).kill(node)
 
 
-@cluster.command(context_settings=_CONTEXT)
+@cluster.command()
 @_node_argument
 @_dir_option
 def restart(node: int, folder: Path | None) -> None:
-    """Stop a node cleanly if it runs, and start it again on the same port and data."""
+    """Stop a node cleanly if it runs, and start it again.
+
+    It has the same port and data.
+    """
     _stored(folder).restart(node)
 
 
-@cluster.command(context_settings=_CONTEXT)
+@cluster.command()
 @_dir_option
 def down(folder: Path | None) -> None:
-    """End all nodes and remove their data; nothing else is ended or removed."""
+    """End all nodes and remove their data.
+
+    Nothing else is ended or removed.
+    """
     _stored(folder).down(lambda id: say(f"kraftwire: node {id} has ended"))
 
 

@@ -12,9 +12,9 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.decoding import (
-    CONTEXT,
     GroupedCommand,
     Reading,
+    count_option,
     input_options,
     is_coloured,
     listed,
@@ -63,7 +63,7 @@ _RAW = ("hex", "frames")
 _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
 
 
-@click.command(cls=GroupedCommand, context_settings=CONTEXT)
+@click.command(cls=GroupedCommand)
 @click.option("--format", "output_format", type=click.Choice(["line", "jsonl"]),
               help="A line per exchange (default), or a JSON object per frame.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl.")
@@ -88,6 +88,7 @@ _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
               help="Whether raw frames are requests (default) or responses.")
 @click.option("--version", type=int, help="Raw responses: API version; --api names the API.")
 @click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
+@count_option
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
               help="JSON lines of several captures: number of processes, by default 1.")
 @quiet_option
@@ -182,6 +183,9 @@ def _raw_api(options: dict[str, Any]) -> tuple[int, int] | None:
 def _job_count(wanted: int | None, output: Output, what: Reading) -> int:
     """Return how many processes to use: one, unless captures are read apart as JSON lines."""
     if wanted in (None, 1):
+        return 1
+    if what.count is not None:
+        say("kraftwire: --jobs has no effect with -c, as reading ends early")
         return 1
     if output is Output.JSONL and what.kind in ("auto", "capture") and what.are_apart:
         return min(wanted, len(what.inputs))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from io import TextIOWrapper
+from shlex import quote
 from typing import IO, Any, NamedTuple, TypeVar
 
 import click
@@ -26,7 +27,7 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.options import Options
-from kraftwire.decode.sinks import Sink
+from kraftwire.decode.sinks import Enough, Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.run.inputs import InputKind, Inputs, are_apart, is_live
 from kraftwire.inspect.run.run import Run
@@ -49,7 +50,6 @@ _FOLLOW_S = 0.2
 MakeSink = Callable[[Settings, Any], Sink]
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
-CONTEXT = {"help_option_names": ["-h", "--help"]}
 # A client without a name has an empty client id, or none.
 _MAY_BE_EMPTY = ("client_id",)
 
@@ -57,7 +57,7 @@ _MAY_BE_EMPTY = ("client_id",)
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Output": (
         "output_format", "as_json", "verbose", "with_bytes", "columns", "time_form", "records",
-        "template", "raw", "show_secrets", "quiet",
+        "template", "raw", "count", "show_secrets", "quiet",
     ),
     "Filters": (
         "api", "api_version", "client_id", "connection", "topic", "partition", "group", "error",
@@ -72,6 +72,11 @@ _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 secrets_option: Decorator[Any] = click.option(
     "--show-secrets", is_flag=True, help="Show passwords, tokens and keys."
 )
+
+count_option: Decorator[Any] = click.option(
+    "-c", "--count", type=click.IntRange(min=1), metavar="N",
+    help="End after N lines: exchanges, frames as JSON, batches, records.",
+)  # fmt: skip
 
 quiet_option: Decorator[Any] = click.option(
     "-q", "--quiet", is_flag=True, help="No totals and no progress on standard error."
@@ -137,7 +142,8 @@ class Reading:
     """The inputs of a command, and how they are read.
 
     `raw_api` are key and version of the requests that raw frames answer; None if these are
-    requests. With `is_following` the only input is a segment that grows.
+    requests. With `is_following` the only input is a segment that grows. With a `count`, reading
+    ends once the output has shown so many of what it shows one by one.
     """
 
     inputs: tuple[str, ...]
@@ -147,6 +153,7 @@ class Reading:
     is_merging: bool = True
     is_following: bool = False
     is_quiet: bool = False
+    count: int | None = None
 
     @property
     def is_live(self) -> bool:
@@ -161,7 +168,10 @@ class Reading:
     def start(self, make_sink: MakeSink, stream: IO[Any], memory: Memory | None = None) -> Run:
         """Begin a run, with what is known. Raises: UsageError for filters that make no sense."""
         memory = memory or Memory()
-        return Run(self.options, make_sink(self.options.settings(memory), stream), memory)
+        sink = make_sink(self.options.settings(memory), stream)
+        if self.count is not None:
+            sink.left = self.count
+        return Run(self.options, sink, memory)
 
     def read(self, run: Run, paths: Sequence[str], problems: Problems) -> None:
         """Read some of the inputs, and report what is wrong with them."""
@@ -177,6 +187,8 @@ class Reading:
                 inputs.follow(paths, _wait)
             else:
                 inputs.read(paths)
+        except Enough:
+            run.totals.is_ended_early = True
         finally:
             run.finish()
         problems.finish()
@@ -320,6 +332,8 @@ def reading(values: dict[str, Any], **more: Any) -> Reading:
 
     `more` are further options of the run. Raises: UsageError if nothing can be decrypted.
     """
+    if values.get("follow"):
+        _check_followed(values["inputs"])
     names = [each.name for each in fields(FilterOptions) if each.name in values]
     options = Options(
         show_secrets=values.get("show_secrets", False),
@@ -334,7 +348,20 @@ def reading(values: dict[str, Any], **more: Any) -> Reading:
         is_merging=values["is_merging"],
         is_following=values.get("follow", False),
         is_quiet=values["quiet"],
+        count=values.get("count"),
     )
+
+
+def _check_followed(names: Sequence[str]) -> None:
+    """Raises: UsageError for a format, which -f precedes in kcat, and for a file that is missing.
+    """
+    for name in names:
+        if os.path.lexists(name):
+            continue
+        text = f"-f is --follow, which takes no value; there is no file {name!r}"
+        if "%" in name:
+            text = f"-f is --follow; for kcat's -f: kraftwire records --template {quote(name)}"
+        raise UsageError(text)
 
 
 def _keys(path: str | None) -> KeyLog | None:

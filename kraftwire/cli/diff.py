@@ -20,7 +20,7 @@ from kraftwire.inspect.run.inputs import is_capture
 _SAME, _DIFFERENT, _TROUBLE = 0, 1, 2
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per difference.")

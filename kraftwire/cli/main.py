@@ -15,6 +15,11 @@ from kraftwire.cli.commands import COMMANDS, load
 from kraftwire.cli.output import drop_output, is_output_stuck, put, replace_closed, say
 from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    import click
+
+HELP_OPTIONS = ["-h", "--help"]
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
 # What click raises, since 8.2, for a group of commands of which none is named; it shows its help.
@@ -89,7 +94,7 @@ def help_text() -> str:
 def _run(arguments: list[str]) -> int:
     first, *rest = arguments or ["--help"]
     if first == "help":
-        first, rest = (rest[0], ["--help"]) if rest else ("--help", [])
+        first, *rest = [*rest, "--help"]
     if first in ("-h", "--help"):
         put(*help_text().splitlines())
         return 0
@@ -121,6 +126,10 @@ def _unknown(name: str) -> str:
     kind = "option" if name.startswith("-") else "command"
     near = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "see kraftwire --help"
+    if os.path.exists(name):
+        hint = f"did you mean kraftwire decode {name}?"
+    elif instead := _advice("decode", name):
+        hint = f"options follow a command. {instead}"
     return f"there is no {kind} {name!r}; {hint}"
 
 
@@ -129,7 +138,7 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
 
     assert isinstance(command, click.Command)
     try:
-        with command.make_context(program, arguments) as context:
+        with command.make_context(program, arguments, help_option_names=HELP_OPTIONS) as context:
             result = command.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -138,12 +147,25 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
             error.show()
             return _EXIT_USAGE
         place = program if error.ctx is None else error.ctx.command_path
-        _say(f"{error.format_message()} See {place} --help.", place)
+        _say(f"{_usage_text(error, place)} See {place} --help.", place)
         return _EXIT_USAGE
     except click.ClickException as error:
         _say(error.format_message(), program)
         return error.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _usage_text(error: click.UsageError, place: str) -> str:
+    """Return what is wrong with a command line, and what to use for an option of another tool."""
+    word = getattr(error, "option_name", None) or getattr(error, "command_name", None)
+    instead = _advice(place.partition(" ")[2], word) if word else None
+    return f"{error.message.rstrip('.')}. {instead}." if instead else error.format_message()
+
+
+def _advice(command: str, option: str) -> str | None:
+    from kraftwire.cli.foreign_options import advice
+
+    return advice(command, option)
 
 
 def _say(text: str, program: str = "kraftwire") -> None:

@@ -23,7 +23,6 @@ from kraftwire.errors import KraftwireError, UsageError
 if TYPE_CHECKING:
     from kraftwire.story.metadata.log_state import LogState
 
-_CONTEXT = {"help_option_names": ["-h", "--help"]}
 _INCOMPLETE = 3
 _SAME, _DIFFERENT, _TROUBLE = 0, 1, 2
 
@@ -47,7 +46,7 @@ class _FetchProgress(StatusLine):
         return f"offset {self._offset:,}"
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group()
 def metadata() -> None:
     """Show the state of a cluster from its metadata log, as it is or as it was.
 
@@ -58,7 +57,7 @@ def metadata() -> None:
     """
 
 
-@metadata.command(context_settings=_CONTEXT)
+@metadata.command()
 @click.argument("arguments", nargs=-1, metavar="[DIR|FILE]... [SUBJECT]...")
 @click.option("--at", type=click.IntRange(min=0), metavar="OFFSET",
               help="The state after the record at this offset.")
@@ -76,7 +75,9 @@ def show(
     command_config: str | None,
     timeout: float,
 ) -> int:
-    """Show topics, brokers, configurations and so on, each with the offset that last changed it.
+    """Show topics, brokers, configurations and so on.
+
+    Each comes with the offset that last changed it.
 
     DIR is a log directory or the folder __cluster_metadata-0 in it; FILE is a
     segment or a snapshot. SUBJECT is one of: features, voters, controllers,
@@ -119,7 +120,7 @@ def show(
     return 1 if not is_whole else 0 if state.is_complete else _INCOMPLETE
 
 
-@metadata.command(context_settings=_CONTEXT)
+@metadata.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.argument("subjects", nargs=-1, metavar="[SUBJECT]...")
@@ -128,7 +129,7 @@ def show(
 def diff(
     first: str, second: str, subjects: tuple[str, ...], as_json: bool, quiet: bool
 ) -> int:
-    """Show what was added, removed and changed from the state of A to that of B.
+    """Show what was added, removed and changed from A to B.
 
     A and B are log directories, segments or snapshots; with @OFFSET, the state
     after that offset. SUBJECT limits the comparison, as in show.

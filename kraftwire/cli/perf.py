@@ -138,7 +138,7 @@ def _directory_id(
     return uuid
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.option("--config", metavar="FILE", help="Run one node, with this properties file.")
 @click.option(
     "--nodes",

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from kraftwire.cli.decoding import (
-    CONTEXT,
     GroupedCommand,
+    count_option,
     input_options,
     log_file_options,
     quiet_option,
@@ -22,7 +22,7 @@ from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 
 
-@click.command(cls=GroupedCommand, context_settings=CONTEXT)
+@click.command(cls=GroupedCommand)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per record.")
 @click.option("--template", metavar="TEXT",
               help="Format as of kcat's -f: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.")
@@ -30,6 +30,7 @@ from kraftwire.errors import UsageError
 @log_file_options
 @secrets_option
 @click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
+@count_option
 @quiet_option
 def records(as_json: bool, template: str | None, **options: Any) -> int:
     """Print records of traffic or segments, one per line.

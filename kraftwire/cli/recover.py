@@ -23,7 +23,7 @@ from kraftwire.replica.lost_majority.writing import carry_out
 _PLANNED = 3
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.option(
     "--config",
     "-c",
@@ -36,11 +36,12 @@ _PLANNED = 3
 @click.option("--yes", is_flag=True, help="Write what the plan says.")
 @click.pass_context
 def recover(context: click.Context, configs: tuple[str, ...], yes: bool) -> None:
-    """Recover a quorum whose majority is lost for good, from the logs that survived.
+    """Recover a quorum that lost its majority for good.
 
-    All controllers are stopped. Shows which surviving log is the furthest, what may be missing,
-    and what will be written; exit code 3. With --yes it is written; exit code 0. Exit code 1 if a
-    directory is in use, damaged, or of another cluster; then nothing is changed.
+    This takes the logs that survived. All controllers are stopped. Shows which surviving log is the
+    furthest, what may be missing, and what will be written; exit code 3. With --yes it is written;
+    exit code 0. Exit code 1 if a directory is in use, damaged, or of another cluster; then nothing
+    is changed.
 
     \b
       kraftwire storage recover -c node1.properties -c node2.properties

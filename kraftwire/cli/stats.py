@@ -7,7 +7,6 @@ from typing import Any, get_args
 import click
 
 from kraftwire.cli.decoding import (
-    CONTEXT,
     GroupedCommand,
     input_options,
     log_file_options,
@@ -18,7 +17,7 @@ from kraftwire.cli.decoding import (
 from kraftwire.inspect.stats.writer import Sort
 
 
-@click.command(cls=GroupedCommand, context_settings=CONTEXT)
+@click.command(cls=GroupedCommand)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, with all rows.")
 @click.option("--sort", type=click.Choice(get_args(Sort)), default="p99", show_default=True,
               help="Order of the tables.")

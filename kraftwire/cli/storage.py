@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
     "--config", "-c", required=True, metavar="FILE", help="The node's properties file."
 )
@@ -46,7 +45,7 @@ class _Options(TypedDict):
     add_scram: tuple[str, ...]
 
 
-@click.group(context_settings=_HELP)
+@click.group()
 def storage() -> None:
     """Format a node's log directories, show what is in them, recover from a lost majority.
 
@@ -61,7 +60,7 @@ def storage() -> None:
 storage.add_command(recover)
 
 
-@storage.command(context_settings=_HELP)
+@storage.command()
 @_CONFIG
 @click.option("--cluster-id", "-t", required=True, metavar="ID", help="The cluster's id.")
 @click.option("--standalone", "-s", is_flag=True, help="This controller is the only voter.")
@@ -109,11 +108,13 @@ def _warn(problem: str) -> None:
     say(f"kraftwire storage: {problem}")
 
 
-@storage.command(context_settings=_HELP)
+@storage.command()
 @_CONFIG
 @click.pass_context
 def info(context: click.Context, config: str) -> None:
-    """Show what the log directories of a node hold; exit code 1 if something is wrong.
+    """Show and check what the log directories of a node hold.
+
+    Exit code 1 if something is wrong.
 
     A controller's log is opened as `kraftwire node start` does, without a change on disk, and its
     records are checked against those before them.
@@ -148,7 +149,7 @@ def _log_problems(config: NodeConfig) -> list[str]:
     return contradictions(Path(directories.metadata, f"{METADATA_TOPIC}-0"))
 
 
-@storage.command("random-uuid", context_settings=_HELP)
+@storage.command("random-uuid")
 def random_uuid_command() -> None:
     """Print a random uuid, for a cluster or a directory."""
     put(uuid_to_text(random_uuid()))

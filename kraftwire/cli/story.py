@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from kraftwire.cli.decoding import (
-    CONTEXT,
     GroupedCommand,
     input_options,
     log_file_options,
@@ -21,7 +20,7 @@ from kraftwire.decode.filters.frames import topic_test
 _json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group()
 def story() -> None:
     """Reconstruct timelines from captures or log directories.
 
@@ -36,7 +35,7 @@ def story() -> None:
     """
 
 
-@story.command(cls=GroupedCommand, context_settings=CONTEXT)
+@story.command(cls=GroupedCommand)
 @_json_option
 @input_options
 @log_file_options
@@ -56,7 +55,7 @@ def raft(as_json: bool, **options: Any) -> int:
     )
 
 
-@story.command(cls=GroupedCommand, context_settings=CONTEXT)
+@story.command(cls=GroupedCommand)
 @_json_option
 @input_options
 @log_file_options
@@ -75,7 +74,7 @@ def groups(as_json: bool, **options: Any) -> int:
     )
 
 
-@story.command(cls=GroupedCommand, context_settings=CONTEXT)
+@story.command(cls=GroupedCommand)
 @_json_option
 @input_options
 @quiet_option
@@ -94,7 +93,7 @@ def transactions(as_json: bool, **options: Any) -> int:
     )
 
 
-@story.command(cls=GroupedCommand, context_settings=CONTEXT)
+@story.command(cls=GroupedCommand)
 @_json_option
 @input_options
 @secrets_option

@@ -128,6 +128,7 @@ class JsonLines(Sink):
         if line is None:
             return False
         self._write(line)
+        self.left -= 1
         if self._is_live:
             self._flush()
         return True
@@ -142,6 +143,7 @@ class JsonLines(Sink):
 
     def _line(self, data: dict[str, Any]) -> None:
         _write(self._write, self._encoder, data)
+        self.left -= 1
         if self._is_live:
             self._flush()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
@@ -11,6 +12,10 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
+
+
+class Enough(Exception):
+    """Ends a run whose output has shown as much as was wanted."""
 
 
 class Sink:
@@ -27,6 +32,10 @@ class Sink:
     needs_order: ClassVar[bool] = False
     # Whether log directories have something to show.
     takes_files: ClassVar[bool] = True
+
+    # How many exchanges, frames, lines of files or records, whatever this output shows one by one,
+    # are still wanted. At 0 the run ends.
+    left: float = math.inf
 
     def begin(self, time_ns: int, /) -> None:
         """Learn the time of the run's first frame, shown or not."""

@@ -58,12 +58,14 @@ class ExchangeWriter(DecodedExchangeSink):
             if shown is not None:
                 self._write_frame(shown)
         self._add("\n")
+        self.left -= 1
         if self._is_live:
             self._flush()
 
     def file_line(self, line: FileLine) -> None:
         """Write a line of a file."""
         self._put(self.file_lines(line))
+        self.left -= 1
         if self._is_live:
             self._flush()
 

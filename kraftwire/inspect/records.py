@@ -466,9 +466,12 @@ class DataWriter(DecodedExchangeSink):
         size = 0
         for row in rows:
             has_any = True
-            for piece in self.pieces(row):
+            for piece in (found := self.pieces(row)):
                 pieces.append(piece)
                 size += len(piece[0])
+            self.left -= bool(found)
+            if self.left <= 0:
+                break
             if size > _TEXT_TOGETHER:
                 self._stream.write(printable_pieces(pieces))
                 pieces, size = [], 0

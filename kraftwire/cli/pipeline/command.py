@@ -30,7 +30,6 @@ from kraftwire.printable import printable
 if TYPE_CHECKING:
     from kraftwire.spark.run import RunOutcome
 
-_CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
 _API_HELP = "Only frames of these APIs; repeatable, or separated by commas."
 _TAG_HELP = "A tag for the column tags of every table; repeatable."
@@ -43,7 +42,7 @@ _MASTER = re.compile(r"local(\[(\*|0*[1-9]\d*)(, *0*[1-9]\d*)?\])?|yarn|(spark|k
 _RATE_MIN = 0.5
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group()
 def pipeline() -> None:
     """Turn captures and log directories into tables and a report, on Spark.
 
@@ -63,7 +62,7 @@ pipeline.add_command(report)
 pipeline.add_command(tables)
 
 
-@pipeline.command(context_settings=_CONTEXT)
+@pipeline.command()
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
@@ -130,7 +129,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     return _FAILED if outcome.unbalanced or outcome.unread else 0
 
 
-@pipeline.command(context_settings=_CONTEXT)
+@pipeline.command()
 @click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for tables.")
 @click.option(

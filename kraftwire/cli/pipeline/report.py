@@ -14,14 +14,15 @@ from kraftwire.errors import UsageError
 _NEEDED = ("pyarrow", "numpy", "bokeh")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
 @click.option("--until", metavar="TIME", help="As --since; end of the report.")
 def report(folder: Path, since: str | None, until: str | None) -> None:
-    """Write report.html from the tables of DIR, and a CSV for each of its plots.
+    """Write report.html from the tables of DIR.
 
-    The page is self-contained and loads nothing from the network. Prints its path.
+    Each of its plots has a CSV beside it. The page is self-contained and loads nothing from the
+    network. Prints its path.
 
     \b
       kraftwire pipeline report tables

@@ -23,7 +23,7 @@ _TYPED = (
 )
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def tables(names: tuple[str, ...]) -> None:
     """Describe the tables, column by column.

@@ -31,13 +31,12 @@ from kraftwire.errors import ApiError, WireError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.wire.json_form import uuid_from_text
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 _LOOK_S = 0.1
 # A quorum whose voters do not change, or one without this voter.
 _NO_VOTER = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.VOTER_NOT_FOUND)
 
 
-@click.group(context_settings=_HELP)
+@click.group()
 @connection_options
 @click.pass_context
 def quorum(context: click.Context, /, **options: Any) -> None:
@@ -53,7 +52,7 @@ def quorum(context: click.Context, /, **options: Any) -> None:
     context.obj = options
 
 
-@quorum.command(context_settings=_HELP)
+@quorum.command()
 @click.option("--status", "is_status", is_flag=True, help="A summary in eight lines.")
 @click.option("--replication", "is_replication", is_flag=True, help="A line for each replica.")
 @click.option("--describe", "view", type=click.Choice(["status", "replication"]),
@@ -114,7 +113,7 @@ def _described(connection: QuorumConnection, *, as_json: bool) -> list[str]:
     return status_lines(info, cluster_id)
 
 
-@quorum.command(context_settings=_HELP)
+@quorum.command()
 @click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True,
               metavar="SECONDS", help="Time between two samples.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N",
@@ -124,16 +123,17 @@ def _described(connection: QuorumConnection, *, as_json: bool) -> list[str]:
 def watch(
     context: click.Context, /, interval: float, count: int | None, **options: Any
 ) -> None:
-    """Show the quorum live: leader, epoch, high watermark, lag of each replica.
+    """Show the quorum live.
 
-    Stop it with Ctrl-C. If the output is not a terminal, each sample is one line.
+    That is leader, epoch, high watermark, and the lag of each replica. Stop it with Ctrl-C. If the
+    output is not a terminal, each sample is one line.
     """
     from kraftwire.cli.quorum.watch import watch_quorum
 
     watch_quorum(join_options(context.obj, options), interval, count)
 
 
-@quorum.command("add-controller", context_settings=_HELP)
+@quorum.command("add-controller")
 @click.option("--config", "-c", "config_path", metavar="FILE",
               help="The controller's properties, if --command-config has only the client's.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
@@ -166,7 +166,7 @@ def add_controller(
     )
 
 
-@quorum.command("remove-controller", context_settings=_HELP)
+@quorum.command("remove-controller")
 @click.option("-i", "--controller-id", type=int, required=True, help="Its node id.")
 @click.option("-d", "--controller-directory-id",
               help="Its directory id; needed only if several voters have its node id.")
@@ -184,9 +184,10 @@ def remove_controller(
     unregister: bool,
     **options: Any,
 ) -> None:
-    """Remove a controller from the voters; it may then be shut down.
+    """Remove a controller from the voters.
 
-    One that still runs registers again, so shut it down before --unregister.
+    It may then be shut down. One that still runs registers again, so shut it down before
+    --unregister.
     """
     connection = join_options(context.obj, options)
     if controller_id < 0:

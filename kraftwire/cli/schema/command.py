@@ -34,7 +34,7 @@ def _words(context: click.Context, parameter: click.Parameter, start: str) -> li
     return [word for word in all_words() if word.casefold().startswith(start.casefold())]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("name", required=False, shell_complete=_words)
 @click.argument("versions", required=False)
 @click.option("--kind", type=click.Choice(list(KINDS)), metavar="KIND",

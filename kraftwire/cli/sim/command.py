@@ -16,7 +16,6 @@ from kraftwire.cli.sim.controller import controller
 from kraftwire.cli.sim.exhaust import exhaust
 from kraftwire.cli.sim.explore import explore
 from kraftwire.cli.sim.report import (
-    CONTEXT,
     SEED_MAX,
     SeedOptions,
     SeedRun,
@@ -35,7 +34,7 @@ _FAILED = 1
 _MS_PER_S = 1000
 
 
-@click.group(context_settings=CONTEXT)
+@click.group()
 def sim() -> None:
     """Simulate whole clusters and check their safety and liveness.
 
@@ -56,7 +55,7 @@ sim.add_command(exhaust)
 sim.add_command(controller)
 
 
-@sim.command(context_settings=CONTEXT)
+@sim.command()
 @seed_range_options
 @click.option(
     "--require-coverage",
@@ -84,14 +83,17 @@ def _report(outcome: TimedOutcome) -> list[str]:
     return describe_plan(draw(outcome.seed))
 
 
-@sim.command(context_settings=CONTEXT)
+@sim.command()
 @click.argument("seed", type=click.IntRange(0, SEED_MAX))
 @click.option("--tries", type=click.IntRange(1), default=400, help="Maximum number of runs.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the plan to this file."
 )
 def shrink(seed: int, tries: int, out: Path | None) -> int:
-    """Reduce a failing seed: drop faults, shorten the run, use fewer nodes."""
+    """Reduce a failing seed to a simpler run.
+
+    It has fewer faults and nodes, and is shorter.
+    """
     plan = draw(seed)
     if run_plan(plan).violation is None:
         raise UsageError(f"seed {seed} violates nothing")
@@ -105,7 +107,7 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
     return _FAILED
 
 
-@sim.command(context_settings=CONTEXT)
+@sim.command()
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--lines", type=click.IntRange(1), default=LINES_MAX, help="Maximum lines of the timeline."

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import click
 
-from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
+from kraftwire.cli.sim.report import SeedOptions, SeedRun, run_by_steps, seed_range_options
 from kraftwire.sim.controlled.run import BrokersOutcome, BrokersTotals, run_seeds, shrink
 from kraftwire.sim.failure_report import summary_lines
 
 
-@click.command(context_settings=CONTEXT)
+@click.command()
 @seed_range_options
 def controller(options: SeedOptions) -> int:
-    """Simulate brokers and an administrator under the decisions of the active controller.
+    """Simulate what the active controller decides.
 
-    Brokers register, shut down, crash and restart, leaders report in-sync replicas, topics are
-    created and deleted, and controllers fail over. Exit code 1 if an invariant was violated: the
-    fewest steps that violate it are on standard error.
+    Brokers register, shut down, crash and restart, leaders report in-sync replicas, an
+    administrator creates and deletes topics, and controllers fail over. Exit code 1 if an invariant
+    was violated: the fewest steps that violate it are on standard error.
     """
     run = SeedRun("kraftwire sim controller", options, run_seeds, _report)
     return run_by_steps(run, BrokersTotals())

@@ -12,7 +12,6 @@ import click
 
 from kraftwire.cli.output import put, say
 from kraftwire.cli.sim.report import (
-    CONTEXT,
     json_option,
     progress,
     table,
@@ -40,7 +39,7 @@ def _choices(
     return tuple(map(int, value.split(".")))
 
 
-@click.command(context_settings=CONTEXT)
+@click.command()
 @click.option("--voters", type=click.IntRange(1, 5), default=3, help="Replicas (3).")
 @click.option("--elections", type=click.IntRange(1, 9), default=2, help="Epochs (2).")
 @click.option("--restarts", type=click.IntRange(0, 9), default=1, help="Crashes (1).")
@@ -64,11 +63,11 @@ def exhaust(
     as_json: bool,
     **limits: int,
 ) -> int:
-    """Check every state that a small cluster can reach within bounds (model checking).
+    """Check every state that a small cluster can reach.
 
-    All orders of messages, timers, flushes, crashes and appends are tried. Each state is visited
-    once, those with the fewest faults first. Exit code 1 if an invariant was violated: a path with
-    the fewest faults is on standard error.
+    That is model checking, within bounds. All orders of messages, timers, flushes, crashes and
+    appends are tried. Each state is visited once, those with the fewest faults first. Exit code 1
+    if an invariant was violated: a path with the fewest faults is on standard error.
     """
     bounds = Bounds(**limits)
     if path is not None:

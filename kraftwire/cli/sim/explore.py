@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import click
 
-from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
+from kraftwire.cli.sim.report import SeedOptions, SeedRun, run_by_steps, seed_range_options
 from kraftwire.sim.untimed.plan import draw
 from kraftwire.sim.untimed.run import WalkOutcome, WalkTotals, describe_path, run_seeds, shrink
 
 
-@click.command(context_settings=CONTEXT)
+@click.command()
 @seed_range_options
 def explore(options: SeedOptions) -> int:
-    """Walk through the states of clusters at random, without a clock, and check the invariants.
+    """Walk through states of clusters at random and check them.
 
-    Each seed decides which message, timer, flush, snapshot, crash or operator's request comes next.
-    Exit code 1 if an invariant was violated: the shortest path found to the violation is on
-    standard error.
+    There is no clock. Each seed decides which message, timer, flush, snapshot, crash or operator's
+    request comes next. Exit code 1 if an invariant was violated: the shortest path found to the
+    violation is on standard error.
     """
     return run_by_steps(SeedRun("kraftwire sim explore", options, run_seeds, _report), WalkTotals())
 

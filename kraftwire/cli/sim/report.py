@@ -20,7 +20,6 @@ from kraftwire.sim.invariants import Violation, meaning
 from kraftwire.sim.seeds import ClusterOutcome, ClusterTotals, StepTotals
 
 SEED_MAX = 2**63 - 1
-CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 _SEEDS = re.compile(r"(\d{1,19})-(\d{1,19})")
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -5,7 +5,7 @@ Requests wait in one table per output, `PendingRequests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from kraftwire.capture.framing.frames import RawFrame, Request
@@ -107,18 +107,21 @@ class ExchangeSink(Sink, Generic[T]):
         elif request is not None:
             found = pending.take(request)
         if pending.dropped:
-            self._report_dropped()
+            self._take_unanswered(pending.take_dropped())
         if not is_request:
             self.take_response(found, frame, body, decoded, may_have_errors)
 
-    def _report_dropped(self) -> None:
-        for each in self._pending.take_dropped():
+    def _take_unanswered(self, requests: Iterable[T]) -> None:
+        """Report requests without a response, as far as they are wanted."""
+        for each in requests:
+            if self.left <= 0:
+                return
             self.take_unanswered(each, True)
 
     def finish(self) -> None:
-        """Report the requests that never got a response."""
-        for each in self._pending.drain():
-            self.take_unanswered(each, True)
+        """Report the requests that never got a response, unless the run ended before they could.
+        """
+        self._take_unanswered(self._pending.drain())
 
     def weight(self, frame: RawFrame, _kept: T, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""

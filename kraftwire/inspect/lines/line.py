@@ -103,6 +103,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         """Write a line of a file."""
         for each in self._file_lines.lines(line):
             self._put(each)
+        self.left -= 1
 
     def finish(self) -> None:
         """Write the requests that never got an answer, and all lines that are not written yet."""
@@ -148,6 +149,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         latency = frame.latency_ms
         latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
         self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
+        self.left -= 1
 
     def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
         """Write the line of a request that gets no response."""
@@ -160,6 +162,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
         line = self._line(time_ns, place, (f"{size}/-", _NO_LATENCY, "-", facts + remark))
         self._put(line.rstrip())
+        self.left -= 1
 
     def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
         """Return the columns as one line; `rest` are sizes, latency, error and facts."""

@@ -17,7 +17,7 @@ from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.filters.lines import LineFilter
 from kraftwire.decode.options import Options
-from kraftwire.decode.sinks import Sink
+from kraftwire.decode.sinks import Enough, Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.run.pending import PendingExchanges, PendingInOrder
 from kraftwire.inspect.run.totals import Totals
@@ -84,11 +84,14 @@ class Run:
         self.line_filter.ensure_for_files(file)
 
     def frames(self, frames: Iterable[RawFrame]) -> None:
-        """Decode frames and show those that pass the filter; see `lists`."""
+        """Decode frames and show those that pass the filter; see `lists`. Raises: Enough."""
         self.lists((frame,) for frame in frames)
 
     def lists(self, lists: Iterable[Sequence[RawFrame]]) -> None:
-        """Decode and show frames that come some at a time, which takes less time."""
+        """Decode and show frames that come some at a time, which takes less time.
+
+        Raises: Enough once the sink has shown all that is wanted.
+        """
         lists = self._begun(lists)
         frames = chain.from_iterable(lists)
         if self._filter.passes_all:
@@ -115,17 +118,21 @@ class Run:
             self._show_list(frames)
 
     def _show_list(self, frames: Sequence[RawFrame]) -> None:
-        totals, decode, take = self.totals, self._decoder.decode, self._sink.take_ordinary
+        totals, decode, sink = self.totals, self._decoder.decode, self._sink
         number, ordinary = totals.frames, 0
-        # Not strict: `take_ordinary` yields lazily, when it is the turn of a frame.
-        for frame, is_shown in zip(frames, take(frames, number)):  # noqa: B905
-            if is_shown:
+        try:
+            # Not strict: `take_ordinary` yields lazily, when it is the turn of a frame.
+            for frame, is_shown in zip(frames, sink.take_ordinary(frames, number)):  # noqa: B905
+                number += 1
+                if not is_shown:
+                    self._show(decode(frame, number - 1))
+                    continue
                 ordinary += 1
-            else:
-                self._show(decode(frame, number))
-            number += 1
-        totals.frames = number
-        totals.shown += ordinary
+                if sink.left <= 0:
+                    raise Enough
+        finally:
+            totals.frames = number
+            totals.shown += ordinary
 
     def _show_exchanges(self, frames: Iterable[RawFrame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
@@ -152,11 +159,19 @@ class Run:
         for finding in decoded.findings:
             self.totals.findings[finding.id] += 1
         self._sink.frame(decoded)
+        self._end_if_enough()
+
+    def _end_if_enough(self) -> None:
+        if self._sink.left <= 0:
+            raise Enough
 
     def file_lines(
         self, lines: Iterable[FileLine], source: ByteSource | None = None
     ) -> None:
-        """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
+        """Show the lines of a file that pass the filter; `totals.files` counts all of them.
+
+        Raises: Enough once the sink has shown all that is wanted.
+        """
         if source is not None:
             self._sink.begin_file(str(source.path), source.kind)
         show = self._sink.file_line
@@ -166,6 +181,7 @@ class Run:
             if kept is not None:
                 self.totals.lines_shown += 1
                 show(kept)
+                self._end_if_enough()
 
     def file_finding(self, finding: FileFinding) -> None:
         """Take what is wrong with a file."""

@@ -55,7 +55,8 @@ class Totals:
     lines of files that passed, of all those in `files`, and
     `passed_over` files of other topics and partitions than the filter's, which were not read.
     `unserved` counts the folders of partitions that were left out; `refusals` say why a node
-    would not start on a log directory.
+    would not start on a log directory. If it `is_ended_early`, enough was shown before the inputs
+    were read to their ends.
     """
 
     frames: int = 0
@@ -68,6 +69,7 @@ class Totals:
     unserved: UnservedFolders = field(default_factory=UnservedFolders)
     refusals: list[str] = field(default_factory=list)
     unreadable: int = 0
+    is_ended_early: bool = False
 
     def add(self, other: Totals) -> None:
         """Add the totals of another run of captures."""
@@ -113,9 +115,11 @@ def summary(totals: Totals) -> Iterator[str]:
         shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
         kinds = ", each a request or a response" if totals.frames else ""
         yield f"{_count(totals.frames, 'frame')}{shown}{kinds}{_found(totals.findings)}"
-    for name, health in totals.captures.items():
+    # Those of a capture that was not read to its end say nothing.
+    captures = {} if totals.is_ended_early else totals.captures
+    for name, health in captures.items():
         yield from _capture(name, health)
-    if any(_is_locked(tls) for health in totals.captures.values() for tls in health.tls):
+    if any(_is_locked(tls) for health in captures.values() for tls in health.tls):
         yield _KEYLOG_HINT
     files = totals.files
     if files.files or totals.passed_over:
@@ -129,6 +133,8 @@ def summary(totals: Totals) -> Iterator[str]:
     yield from totals.refusals
     if totals.unserved:
         yield str(totals.unserved)
+    if totals.is_ended_early:
+        yield "reading ended there, by -c"
 
 
 def _capture(name: str, health: Health) -> Iterator[str]:

@@ -294,3 +294,28 @@ def test_shells_complete_commands_and_options(
     """Nobody wants to type the names of 280 messages."""
     offered = complete(line, monkeypatch, capsys)
     assert [each.partition(",")[2] for each in offered.split()] == words
+
+
+@pytest.mark.parametrize("arguments", [["a.properties"], ["--config", "a.properties"]])
+def test_a_node_is_started_by_its_properties_file(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an argument, as of Kafka's script, or as an option."""
+    seen: list[object] = []
+    monkeypatch.setattr("kraftwire.node.config.load", lambda *given: given)
+    monkeypatch.setattr("kraftwire.node.app.run", lambda given: seen.append(given) or 0)
+    assert cli.main(["node", "start", *arguments, "--override", "node.id=7"]) == 0
+    assert seen == [("a.properties", ("node.id=7",))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [([], "found nothing"), (["a", "--config", "b"], "found a and --config b")],
+)
+def test_a_node_has_one_properties_file(
+    arguments: list[str], found: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two would leave open which one counts."""
+    code, _, errors = say(capsys, "node", "start", *arguments)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert found in errors
