@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim import describe
 from kraftwire.sim.checks.checkers import Checkers
@@ -28,23 +29,24 @@ def describe_failure(
     title: str,
     violation: Violation,
     timeline: Timeline,
-    checkers: Checkers,
-    roles: Mapping[int, str],
+    checkers: Checkers | None = None,
+    cores: Mapping[int, RaftCore] | None = None,
 ) -> list[str]:
     """Return the lines that describe how a cluster failed: those of its timeline, which say what
-    happened, then what broke and how the nodes stand. `roles` are those of the running nodes."""
-    models = checkers.models
+    happened, then what broke and how the nodes stand. A cluster of replicas has `checkers`, and the
+    `cores` of its running nodes."""
+    models = checkers.models if checkers is not None else {}
     texts = (violation.detail, *violation.evidence)
     named = {int(found) for text in texts for found in _NODE.findall(text)}
     involved = frozenset((named | {timeline.last}) & set(models))
     evidence = list(violation.evidence)
     nodes: list[str] = []
     # Before any node has taken a step there is nothing to show.
-    if timeline.last >= 0:
+    if checkers is not None and timeline.last >= 0:
         by_votes = violation.invariant in _ELECTIONS
         if by_votes or not evidence:
             evidence += _disagreement(checkers, involved, is_of_elections=by_votes)
-        nodes = _node_states(checkers, roles, involved)
+        nodes = _node_states(checkers, cores or {}, involved)
     shown = Violation(violation.invariant, violation.detail, *evidence)
     return [*timeline.select(involved), title, *summary_lines(shown), *_titled(_STATES, nodes)]
 
@@ -105,11 +107,12 @@ def _vote(model: ReplicaModel, models: Mapping[int, ReplicaModel]) -> str:
 
 
 def _node_states(
-    checkers: Checkers, roles: Mapping[int, str], involved: Iterable[int]
+    checkers: Checkers, cores: Mapping[int, RaftCore], involved: Iterable[int]
 ) -> list[str]:
     """Return a line for each node, those involved first, and one for what is committed."""
     models = checkers.models
     nodes = sorted(models, key=lambda node: (node not in involved, node))
+    roles = {node: f"{core.role} in epoch {core.epoch}" for node, core in cores.items()}
     rows = [_row(models[node], roles.get(node, "down")) for node in nodes]
     return [*describe.table(rows), f"committed: {_committed(checkers)}"]
 

@@ -87,8 +87,8 @@ def describe_plan(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     size = ", ".join(sizes)
     title = f"seed {plan.seed}, {size}: fails after {outcome.virtual_seconds:.3f} s"
     running = [one.process for one in cluster.machines.values() if one.process is not None]
-    roles = {one.id: f"{one.core.role} in epoch {one.core.epoch}" for one in running}
-    return describe_failure(title, outcome.violation, timeline, cluster.checkers, roles)
+    cores = {one.id: one.core for one in running}
+    return describe_failure(title, outcome.violation, timeline, cluster.checkers, cores)
 
 
 def _run(cluster: Cluster) -> TimedOutcome:

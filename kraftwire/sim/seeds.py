@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, fields
 from multiprocessing import get_context
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from kraftwire.sim.invariants import BUGS, Violation, as_violation
 
@@ -60,20 +60,6 @@ class ClusterTotals:
                 total.update(value)
             else:
                 setattr(self, each.name, total + value)
-
-
-@dataclass(slots=True)
-class StepTotals(ClusterTotals):
-    """Totals over clusters whose length is a number of steps. `SHOWN` are the counters that
-    commands print, in this order."""
-
-    SHOWN: ClassVar[tuple[str, ...]] = ()
-
-    steps: int = 0
-
-    def to_json(self) -> dict[str, int]:
-        """Return the object in the last line of a command with ``--json``."""
-        return {name: getattr(self, name) for name in ("clusters", *self.SHOWN, "violations")}
 
 
 _O = TypeVar("_O", bound=ClusterOutcome)

@@ -12,9 +12,8 @@ from pathlib import Path
 import click
 
 from kraftwire.cli.output import put, say
-from kraftwire.cli.sim.controller import controller
 from kraftwire.cli.sim.exhaust import exhaust
-from kraftwire.cli.sim.explore import explore
+from kraftwire.cli.sim.explore import controller, explore
 from kraftwire.cli.sim.report import (
     SEED_MAX,
     SeedOptions,

@@ -17,7 +17,7 @@ import click
 from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.failure_report import summary_lines
 from kraftwire.sim.invariants import Violation, meaning
-from kraftwire.sim.seeds import ClusterOutcome, ClusterTotals, StepTotals
+from kraftwire.sim.seeds import ClusterOutcome, ClusterTotals
 
 SEED_MAX = 2**63 - 1
 
@@ -126,26 +126,6 @@ class SeedRun(Generic[_O]):
             lines = self.report(outcome)
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
-
-
-def run_by_steps(run: SeedRun[_O], totals: StepTotals) -> int:
-    """Run clusters whose length is a number of steps, and print their totals.
-
-    Returns the exit code.
-    """
-    seconds = run.add_up(totals, lambda: f"{totals.steps:,} steps")
-    if run.options.coverage:
-        for name, count in sorted(totals.coverage.items()):
-            put(json.dumps({name: count}) if run.options.as_json else f"{count:12,}  {name}")
-    found = totals.to_json()
-    if run.options.as_json:
-        put(json.dumps({**found, "seconds": round(seconds, 3)}))
-    else:
-        rate = f" ({totals.steps / max(seconds, 1e-9):,.0f} per second)"
-        rows = [(name, f"{number:,}{rate if name == 'steps' else ''}") for name, number in
-                found.items()]
-        put(*table(rows))
-    return _FAILED if totals.violations else 0
 
 
 def violation_json(violation: Violation) -> dict[str, Any]:

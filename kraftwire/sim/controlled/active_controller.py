@@ -110,9 +110,10 @@ class ActiveController:
                 return
             batch.answer()
 
-    def fence_expired(self) -> None:
-        """Fence the brokers whose sessions have expired, one after the other."""
-        while (expiry := self.sessions.next_expiry_ms()) is not None and expiry <= self.now_ms:
+    def pass_time(self, until_ms: int) -> None:
+        """Let time pass: brokers are fenced one after the other, when their sessions expire."""
+        while (expiry := self.sessions.next_expiry_ms()) is not None and expiry <= until_ms:
+            self.now_ms = max(self.now_ms, expiry)
             found = brokers.fence_expired(self.cluster, self.sessions, self.now_ms)
             self.checks.expiring(found.records, self.now_ms)
             if not self._write(found.records):
@@ -121,6 +122,7 @@ class ActiveController:
                 found.on_committed()
             if expiry == self.sessions.next_expiry_ms() and not found.records:
                 raise Violation("M7", f"the session that ends at {expiry} ms is never looked at")
+        self.now_ms = until_ms
         self.checks.expired(self.image, self.now_ms)
 
     def take_snapshot(self) -> None:

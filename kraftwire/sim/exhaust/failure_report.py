@@ -60,8 +60,7 @@ class _Replay:
         checkers = Checkers(self.world.history(self.state))
         checkers.models = {one.node.id: one.model for one in replicas}
         cores = {one.node.id: one.node.core for one in replicas}
-        roles = {at: f"{core.role} in epoch {core.epoch}" for at, core in cores.items()}
-        return describe_failure(title, violation, self.timeline, checkers, roles)
+        return describe_failure(title, violation, self.timeline, checkers, cores)
 
 
 def replay(bounds: Bounds, path: Sequence[int]) -> Violation | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 # What can come next, and how often by default, against each other.
 KINDS: dict[str, float] = {
@@ -67,8 +67,17 @@ class Plan:
     `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every node a
     state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
     `bootstrap_state` is where it begins, empty for none. `newer_voter` is a voter whose entry has
-    the versions of a later release than it runs, 0 for none.
+    the versions of a later release than it runs, 0 for none. `SIMPLER` is what may suffice for a
+    failure: no further nodes, no state machines, Kafka's timers.
     """
+
+    SIMPLER: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"others": 0},
+        {"with_state": False},
+        {"auto_join": False},
+        {"timers": {"append_linger_ms": 0}},
+        {"fetch_max_bytes": 1 << 20, "chunk_bytes": 1 << 20},
+    )
 
     seed: int
     voters: int
@@ -88,6 +97,12 @@ class Plan:
     def nodes(self) -> range:
         """The ids of all nodes."""
         return range(1, self.voters + self.others + 1)
+
+    @property
+    def title(self) -> str:
+        """What kind of cluster it is."""
+        kind = "kraft.version 1" if self.is_dynamic else "static voters"
+        return f"{self.voters} voters, {self.others} others, {kind}"
 
 
 def draw(seed: int) -> Plan:

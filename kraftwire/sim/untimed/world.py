@@ -7,6 +7,7 @@ cluster: a path has all that happened, so replaying it leads to the same state.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,18 @@ Action = tuple[Any, ...]
 
 # The error of a request whose connection is closed.
 NETWORK_ERROR = 8
+
+# Actions that no step of a node shows.
+_NOTES = {
+    "part": "no messages",
+    "heal": "all messages pass again",
+    "crash": "crashes",
+    "cut": "will crash between two effects",
+    "cancel_cut": "will not crash between two effects",
+    "wipe": "gets an empty disk",
+    "again": "gets a request once more",
+    "oversleep": "has slept",
+}
 
 _OVERSLEEP_MS = 20_000
 _SPINS_MAX = 50
@@ -46,7 +59,7 @@ class World:
         self.disks: dict[int, Disk] = {}
         self.nodes: dict[int, Node] = {}
         self.history: list[Action] = []
-        self.coverage: dict[str, int] = {}
+        self.coverage: Counter[str] = Counter()
         self.cut_links: frozenset[Link] = frozenset()
         self.on_step: Callable[[Node], None] | None = None
         self._runs: dict[int, int] = {}
@@ -57,6 +70,26 @@ class World:
         for node in plan.nodes:
             self.disks[node] = self.members.format(node)
             self.clocks[node] = 1_000_000
+
+    @property
+    def elections(self) -> int:
+        """In how many epochs there was a leader."""
+        return len(self.checkers.history.leaders)
+
+    @property
+    def commits(self) -> int:
+        """How much is committed."""
+        return self.checkers.history.frontier
+
+    def describe(self, what: Action) -> str:
+        """Describe an action that is next, unless a step of a node shows it."""
+        kind, *rest = what
+        note = _NOTES.get(kind, "")
+        if kind == "part":
+            note += " from " + ", ".join(f"{sender} to {target}" for sender, target in rest[0])
+        elif note and rest:
+            note = f"{rest[0][1] if kind == 'again' else rest[0]} {note}"
+        return note
 
     def begin(self) -> None:
         """Start all nodes. Raises: Violation."""
@@ -74,7 +107,7 @@ class World:
 
     def cover(self, situation: str) -> None:
         """Count a situation that was reached."""
-        self.coverage[situation] = self.coverage.get(situation, 0) + 1
+        self.coverage[situation] += 1
 
     def passes(self, call: Call) -> bool:
         """Whether the message of a call may arrive now."""
