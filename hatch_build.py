@@ -1,13 +1,20 @@
-"""Builds the optional engine in C with the package; without a compiler or headers it is omitted.
+"""What a build does besides collecting files: the optional engine in C, and addresses.
 
-Hatchling calls the hook for every wheel and every editable installation. To find out why
-the engine is missing, set KRAFTWIRE_ENGINE=required: the build then fails with the reason.
+Hatchling calls the hooks for every wheel and every editable installation. Without a compiler or
+headers the engine is omitted. To find out why, set KRAFTWIRE_ENGINE=required: the build then fails
+with the reason.
+
+The project's address is stated by KRAFTWIRE_REPOSITORY alone, which the release workflow sets to
+the repository that it runs in. Without it, the metadata has no addresses, and links of the README
+to other files are plain text.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import posixpath
+import re
 import shutil
 import sys
 import sysconfig
@@ -16,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PACKAGE = "kraftwire/engine"
 FLAGS = ("-O3", "-std=c11", "-fvisibility=hidden")
@@ -91,3 +99,48 @@ def compile_engine(root: Path, folder: Path, flags: tuple[str, ...] = FLAGS) -> 
         os.chdir(before)
     name: str = command.get_ext_filename(extension.name)
     return folder / "lib" / name
+
+
+class AddressHook(MetadataHookInterface):
+    """The addresses of the project, and its README as it reads elsewhere than in the repository."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the fields that pyproject.toml lists as dynamic."""
+        repository = os.environ.get("KRAFTWIRE_REPOSITORY", "").rstrip("/")
+        tag = f"v{metadata['version']}"
+        folder = Path(os.path.relpath(self.root, Path(__file__).parent)).as_posix()
+        readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = readme_elsewhere(readme, folder, repository and f"{repository}/%s/{tag}")
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        metadata["urls"] = {}
+        if repository:
+            metadata["urls"] = {
+                "Repository": repository,
+                "Documentation": f"{repository}/blob/{tag}/docs/README.md",
+                "Changelog": f"{repository}/blob/{tag}/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+                "Security": f"{repository}/security/advisories/new",
+            }
+
+
+# An image or a link whose target is neither an address nor a place in the same text.
+_LINK = re.compile(r"(!?)\[([^][]*)\]\((?![a-z]+:|#)([^)\s]+)\)")
+
+
+def readme_elsewhere(text: str, folder: str, base: str) -> str:
+    """Replace relative links of a README in a folder by absolute ones, or by their text.
+
+    `base` has `%s` where GitHub has `blob` for pages and `raw` for bytes. If it is empty, links
+    lose their targets.
+    """
+
+    def replaced(link: re.Match[str]) -> str:
+        mark, label, target = link.groups()
+        if not base:
+            return label
+        path = posixpath.normpath(posixpath.join(folder, target))
+        return f"{mark}[{label}]({base % ('raw' if mark else 'blob')}/{path})"
+
+    return _LINK.sub(replaced, text)

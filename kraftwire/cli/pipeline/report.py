@@ -31,7 +31,7 @@ def report(folder: Path, since: str | None, until: str | None) -> None:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         names = ", ".join(missing)
-        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
+        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[report]'")
     from kraftwire.spark.report import Interval, write
 
     put(str(write(folder, Interval(*interval(since, until)))))

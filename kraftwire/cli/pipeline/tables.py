@@ -37,7 +37,7 @@ def tables(names: tuple[str, ...]) -> None:
       kraftwire pipeline tables 'vote_*'
     """
     if find_spec("pyarrow") is None:
-        raise click.ClickException("pyarrow is not installed: pip install 'kraftwire[spark]'")
+        raise click.ClickException("pyarrow is not installed: pip install 'kraftwire[report]'")
     from kraftwire.spark.tables import TABLES, find_table, matching
     from kraftwire.spark.tables.apis import TYPED_TABLES
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -191,6 +193,22 @@ def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
     assert not list(tmp_path.glob(".report*"))
     assert "exchanges 100" in words_of(tmp_path / "report.html")
+
+
+def test_the_commands_that_read_tables_need_no_spark(tmp_path: Path) -> None:
+    """The extra `report` is enough: whoever reads tables need not be able to make them."""
+    folder = quorum(tmp_path / "tables")
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['pyspark', 'py4j']))\n"
+        "from kraftwire.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    for arguments in (["pipeline", "report", str(folder)], ["pipeline", "tables"]):
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
 
 
 def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
