@@ -1,14 +1,17 @@
-"""Run ``python -m tools.supply pins|sbom|vulnerabilities``; as the targets of the Makefile do.
+"""Run ``python -m tools.supply pins|sbom|vulnerabilities|notes``; as the Makefile and releases do.
 
-It runs in an environment with uv, cyclonedx-bom and pip-audit, and imports nothing of the project.
+It runs in an environment with uv, cyclonedx-bom and pip-audit, and imports nothing of the project;
+`notes` needs Python alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sbom.add_argument("--output", type=Path, required=True)
     known = commands.add_parser("vulnerabilities", help="check the pinned versions")
     known.add_argument("--osv-url", metavar="URL", help="ask only this OSV service")
+    notes = commands.add_parser("notes", help="print the changelog of a release")
+    notes.add_argument("tag", help="what the release is tagged with: v and its version")
     options = parser.parse_args(arguments)
+    if options.command == "notes":
+        print(release_notes(ROOT, options.tag))
+        return 0
     if options.command == "pins":
         return write_pins()
     if options.command == "sbom":
@@ -58,6 +66,26 @@ def write_sbom(output: Path) -> int:
         project = ["--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
         to = ["--output-format", "JSON", "--output-file", str(output)]
         return _run("cyclonedx-py", "requirements", *project, *to, str(runtime))
+
+
+def release_notes(root: Path, tag: str) -> str:
+    """Return the section of the changelog for a release.
+
+    Raises: SystemExit if the tag is not that of the version in both projects, or nothing is said
+    about it.
+    """
+    for folder in (root, root / "packages" / "sim"):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if tag != f"v{project['version']}":
+            name, version = project["name"], project["version"]
+            raise SystemExit(f"the tag is {tag}, but {name} has version {version}")
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    heading = re.compile(rf"^## \[?{re.escape(tag[1:])}\]?( .*)?\n", re.MULTILINE)
+    found = heading.search(text)
+    section = re.split(r"^## ", text[found.end() :], maxsplit=1, flags=re.M)[0] if found else ""
+    if not section.strip():
+        raise SystemExit(f"CHANGELOG.md says nothing under '## {tag[1:]}'")
+    return section.strip()
 
 
 def find_vulnerabilities(

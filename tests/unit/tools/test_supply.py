@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 _ROOT = Path(__file__).resolve().parents[3]
 _PINNED = {
     ".ci/requirements.txt": ("codegen", "dev", "interop"),
-    ".ci/requirements-spark.txt": ("spark",),
+    ".ci/requirements-spark.txt": ("report", "spark"),
 }
 
 
