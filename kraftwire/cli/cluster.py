@@ -18,6 +18,7 @@ import click
 
 from kraftwire.cli.background import StatusLine
 from kraftwire.cli.output import put, say
+from kraftwire.errors import KraftwireError
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -84,23 +85,35 @@ def up(
     """Start a new cluster on free ports of this machine.
 
     Prints its addresses once every broker serves. It runs until Ctrl-C, or with
-    --detach until kraftwire cluster down; both end all nodes and remove their data.
+    --detach until kraftwire cluster down; both end all nodes and remove their data,
+    as Ctrl-C during the start does.
     KAFKA_HEAP_OPTS and KAFKA_OPTS are options of the brokers' Java, as for Kafka's
     scripts.
     """
     stored = _stored(folder)
-    jars = _jars(kafka) if brokers else None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    files = stored.up(jars, controllers, brokers)
-    if brokers:
-        put(f"bootstrap {files.addresses('broker')}")
-    put(f"controllers {files.addresses('controller')}")
+    jars = _jars(kafka) if brokers else None
     given = f" --dir {shlex.quote(str(stored.folder))}" if folder is not None else ""
-    if detach:
-        say(f"kraftwire: stop it with kraftwire cluster down{given}")
-        return
-    say(f"kraftwire: stop it with Ctrl-C, look with kraftwire cluster status{given}")
+    try:
+        files = stored.up(jars, controllers, brokers)
+        if brokers:
+            put(f"bootstrap {files.addresses('broker')}")
+        put(f"controllers {files.addresses('controller')}")
+        if detach:
+            say(f"kraftwire: stop it with kraftwire cluster down{given}")
+            return
+        say(f"kraftwire: stop it with Ctrl-C, look with kraftwire cluster status{given}")
+        _watch(stored)
+    except KraftwireError:
+        raise  # its logs say more
+    except BaseException:
+        stored.undo()
+        raise
+
+
+def _watch(stored: StoredCluster) -> None:
+    """Wait until a cluster is ended, by Ctrl-C or from elsewhere."""
     try:
         while stored.exists:
             time.sleep(_WATCH_S)

@@ -2,7 +2,7 @@
 
 Owns ``kraftwire cluster``: starting all nodes, ending single ones, ending everything. Only what is
 in the state file is ever ended or removed. It is written before the first node is formatted, so
-that what a start leaves that was killed can be removed by the next one.
+that what is left of a start that failed or was killed can be removed by the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ from kraftwire.errors import ApiError, StorageError, UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.small_files import check_own, write_new_file
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles, from_json, to_json
+from kraftwire.testing.cluster.processes import uninterrupted
 
 _STATE_FILE = "cluster.json"
-# In the state while the nodes are being started.
+# In the state while the nodes are being started or ended.
 _STARTING = "starting"
 _START_S = 120.0
 _LOOK_S = 5.0
@@ -46,19 +47,22 @@ class NodeState:
 
 
 def start_all(
-    files: ClusterFiles, *, controllers: bool = True, on_start: Callable[[], None] = lambda: None
+    files: ClusterFiles,
+    *,
+    controllers: bool = True,
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Start all nodes, or only the brokers, and wait until every broker is unfenced.
 
-    `on_start` is called after each start of a process.
+    `starting` returns the context in which a process is started.
 
     Raises: ClusterError with the end of a node's log if one ends, or takes too long.
     """
     deadline = time.monotonic() + _START_S
     chosen = [node.id for node in files.nodes.values() if controllers or node.role == "broker"]
     for id in chosen:
-        files.start(id)
-        on_start()
+        with starting():
+            files.start(id)
     for id in chosen:
         files.wait_ready(id, deadline)
     wait_serving(files, deadline)
@@ -104,6 +108,7 @@ class StoredCluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._path = self.folder / _STATE_FILE
+        self._has_begun = False
 
     @property
     def exists(self) -> bool:
@@ -113,26 +118,42 @@ class StoredCluster:
     def up(self, jars: Path | None, controllers: int, brokers: int) -> ClusterFiles:
         """Start a new cluster; if that fails, no process of it is left, but the logs are.
 
-        Raises: UsageError if the folder has a cluster or anything else; ClusterError.
+        The next start removes these. Raises: UsageError if the folder has a cluster or anything
+        else; ClusterError.
         """
         self.folder.mkdir(0o700, parents=True, exist_ok=True)
         with self._locked():
             self._make_room()
             files = ClusterFiles.choose(self.folder, jars, (controllers, brokers))
+            self._has_begun = True
             self._save(files, is_starting=True)
             try:
                 files.format()
-                start_all(files, on_start=lambda: self._save(files, is_starting=True))
+                start_all(files, starting=lambda: self._starting(files))
             except BaseException:
                 for id in files.nodes:
                     files.kill(id)
                 raise
-            finally:
-                self._save(files)
+            self._save(files)
         return files
 
+    @contextmanager
+    def _starting(self, files: ClusterFiles) -> Iterator[None]:
+        """Keep the process that is started in the state, whatever happens meanwhile."""
+        with uninterrupted():
+            yield
+            self._save(files, is_starting=True)
+
+    def undo(self) -> None:
+        """End and remove what `up` of this object has begun, finished or not."""
+        if self._has_begun and self.exists:
+            self.down()
+
     def _make_room(self) -> None:
-        """Remove what a start has left that was killed. Raises: UsageError for anything else."""
+        """Remove what is left of a start or an end that was not finished.
+
+        Raises: UsageError for anything else.
+        """
         if self.exists:
             if not self._state().get(_STARTING):
                 text = f"there is a cluster in {self.folder} already: "
@@ -196,8 +217,9 @@ class StoredCluster:
         """Stop a node if it runs, start it, and wait until it serves. Raises: ClusterError."""
         files = self._load()
         files.stop(id)
-        files.start(id)
-        self._save(files)
+        with uninterrupted():
+            files.start(id)
+            self._save(files)
         files.wait_ready(id, time.monotonic() + _START_S)
 
     def down(self, on_node: Callable[[int], None] = lambda _: None) -> None:
@@ -212,7 +234,8 @@ class StoredCluster:
             self.folder.rmdir()
 
     def _remove(self, files: ClusterFiles, on_node: Callable[[int], None]) -> None:
-        """End all nodes and remove everything but the folder."""
+        """End all nodes and remove everything but the folder; the next start would go on."""
+        self._save(files, is_starting=True)
         for node in files.of_role("broker"):
             if node.process is not None:
                 node.process.send(signal.SIGTERM)
@@ -221,7 +244,8 @@ class StoredCluster:
             on_node(node.id)
         for id in files.nodes:
             _remove_folder(files.place(id))
-        self._path.unlink(missing_ok=True)
+        for path in (self._new_path, self._path):
+            path.unlink(missing_ok=True)
 
     def _load(self) -> ClusterFiles:
         try:

@@ -6,10 +6,10 @@ listeners are on loopback.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +35,11 @@ _ID_MAX, _PORT_MAX = 2**31 - 1, 2**16 - 1
 _POLL_S = 0.05
 _TAIL_LINES = 25
 _STOP_S = 20.0
+_REASON_MAX = 300
+
+# A line of Kafka's log, and one that names an exception below it.
+_LOGGED = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (?P<level>[A-Z]+) (?P<text>.*)")
+_THROWN = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+(?P<text>[\w$]+(?:Exception|Error)\b.*)")
 
 # The line that a node prints once it serves.
 _READY = {"controller": "ready node=", "broker": "Kafka Server started"}
@@ -55,7 +60,7 @@ _REPLICAS_MAX = 3
 
 
 class ClusterError(KraftwireError):
-    """A node ended or timed out; the text has the end of its log."""
+    """A node ended or timed out; the text has the reason, and a note the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +193,12 @@ class ClusterFiles:
             time.sleep(_POLL_S)
 
     def error(self, id: int, problem: str) -> ClusterError:
-        """Return an error about a node, with the end of its log."""
-        log = self.log(id)
-        with log.open(errors="replace") as lines:
-            tail = "".join(deque(lines, _TAIL_LINES)).rstrip()
-        return ClusterError(f"node {id} {problem}; the end of {log}:\n{tail}")
+        """Return an error about a node, with the reason as its log has it."""
+        log, printed = self.log(id), self._printed(self.node(id)).splitlines()
+        reason = f": {found}" if (found := reason_of(printed)) else ""
+        error = ClusterError(f"node {id} {problem}{reason} (its log is {log})")
+        error.add_note("\n".join([f"the end of {log}:", *printed[-_TAIL_LINES:]]))
+        return error
 
     def _printed(self, node: Node) -> str:
         with self.log(node.id).open("rb") as log:
@@ -268,6 +274,24 @@ class ClusterFiles:
             for topic in _INTERNAL_TOPICS[1:]:
                 found[f"{topic}.min.isr"] = min(2, replicas)
         return found
+
+
+def reason_of(printed: Iterable[str]) -> str:
+    """Return why a node ended, from what it has printed since its start.
+
+    It is the last error of Kafka's log, with the innermost exception below it, or else the last
+    line.
+    """
+    error = last = ""
+    is_below = False
+    for line in filter(None, map(str.rstrip, printed)):
+        if begins := _LOGGED.match(line):
+            is_below = begins["level"] in ("ERROR", "FATAL")
+            error = begins["text"] if is_below else error
+        elif is_below and (thrown := _THROWN.match(line)):
+            error = thrown["text"]
+        last = line.strip()
+    return (error or last)[:_REASON_MAX]
 
 
 def _known_release(jars: Path | None) -> str | None:

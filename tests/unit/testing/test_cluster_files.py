@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,14 @@ from kraftwire.testing.cluster import cluster, kafka, processes
 from kraftwire.testing.cluster.cluster import StoredCluster
 from kraftwire.testing.cluster.nodes import ClusterFiles, from_json, to_json
 from kraftwire.testing.cluster.processes import Process, start
+
+
+def start_nothing(
+    _: ClusterFiles, starting: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """In place of `start_all`."""
+    with starting():
+        pass
 
 
 def test_a_cluster_is_formatted_for_controllers_and_brokers(tmp_path: Path) -> None:
@@ -182,7 +192,7 @@ def test_a_start_that_was_killed_does_not_block_the_next(
     left.nodes[1] = replace(left.nodes[1], process=old)
     (folder / "cluster.json").write_text(json.dumps(to_json(left) | {"starting": True}))
     (folder / "cluster.new").touch()
-    monkeypatch.setattr(cluster, "start_all", lambda _, on_start: on_start())
+    monkeypatch.setattr(cluster, "start_all", start_nothing)
     stored = StoredCluster(folder)
     assert old.is_running
     files = stored.up(None, 1, 0)
@@ -315,7 +325,7 @@ def test_links_in_the_folder_lead_nowhere(
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "diary").write_text("dear")
-    monkeypatch.setattr(cluster, "start_all", lambda _, on_start: on_start())
+    monkeypatch.setattr(cluster, "start_all", start_nothing)
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / "cluster.new").symlink_to(victim / "diary")
