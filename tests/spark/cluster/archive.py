@@ -1,4 +1,4 @@
-"""The archive for executors, made by the recipe of kraftwire/spark/README.md, and a bare Python.
+"""The archive for executors, made by the recipe of docs/pipeline.md, and a bare Python.
 
 The recipe installs from a package index; here the package comes from the checkout and the libraries
 from the environment of this run, so that nothing is downloaded.

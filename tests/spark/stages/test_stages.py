@@ -15,7 +15,13 @@ from kraftwire.spark.tables import TABLES
 from tests.spark.stages.tables import SECOND, START, given, rows_of
 
 STAGES_FOLDER = Path(known.__file__).parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (STAGES_FOLDER / "README.md").read_text(), re.DOTALL)
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pipeline.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def _block(word: str) -> str:
+    (found,) = (block for block in BLOCKS if word in block)
+    return found
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def test_a_name_belongs_to_one_stage() -> None:
 @pytest.mark.usefixtures("restored")
 def test_the_custom_stage_of_the_readme(spark: SparkSession) -> None:
     """It registers itself and makes a table."""
-    exec(BLOCKS[0], {})
+    exec(_block("register("), {})
     rows = [
         {
             "time_ns": START, "client_id": "c", "api_name": name, "latency_ns": took,
@@ -98,7 +104,7 @@ def test_the_join_of_the_readme(
     )
     for name in ("records", "partition_traffic", "exchanges"):
         tables[name].write.parquet(str(tmp_path / "tables" / name))
-    code = BLOCKS[1].replace('"tables/', f'"{tmp_path}/tables/')
+    code = _block("partition_traffic").replace('"tables/', f'"{tmp_path}/tables/')
     exec(code, {"spark": spark, "F": F})
     shown = capsys.readouterr().out
     assert "shop" in shown

@@ -22,7 +22,7 @@ from tests.support.captures.decoded import GOLDEN, ROOT, decode, golden
 
 LOGS = ROOT / "tests" / "golden" / "logs"
 SEGMENT = LOGS / "broker" / "__consumer_offsets-1" / "00000000000000000000.log"
-READMES = ("kraftwire/decode/README.md", "kraftwire/story/README.md")
+READMES = ("docs/decode.md", "kraftwire/decode/README.md", "kraftwire/story/README.md")
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _CAPITAL = re.compile(r"[A-Z]")
 

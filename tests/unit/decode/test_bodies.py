@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
-from kraftwire.decode.body import findings
 from kraftwire.decode.body.bodies import Payload, decode_payload
 from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
 from kraftwire.decode.body.ordinary import ordinary_payload
@@ -17,7 +15,7 @@ from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
 from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
-from tests.support.captures.decoded import GOLDEN, decoded_frames, golden
+from tests.support.captures.decoded import GOLDEN, ROOT, decoded_frames, golden
 from tests.support.captures.payloads import api_key, request, response, view
 
 VOTE = {"clusterId": "c", "voterId": 3, "topics": []}
@@ -351,11 +349,11 @@ def test_every_schema_can_be_scanned() -> None:
     assert api_key("Vote") == 52
 
 
-def test_the_readme_explains_every_finding() -> None:
+def test_the_page_explains_every_finding() -> None:
     """People look up ids there."""
-    readme = (Path(findings.__file__).parents[1] / "README.md").read_text()
+    page = (ROOT / "docs" / "findings.md").read_text()
     for id, meaning in {**CAPTURE_FINDINGS, **FINDINGS}.items():
-        assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in readme
+        assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in page
 
 
 def test_a_produce_request_names_its_partitions() -> None:
