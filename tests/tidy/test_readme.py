@@ -1,9 +1,9 @@
-"""What the READMEs tell people to type works.
+"""What the READMEs and the pages for users tell people to type works.
 
-Every ```sh block of every README.md is run from the root of a copy of the project, so that it may
-write files there. A block that cannot run says so in the line before it, as a comment
-``<!-- not run: reason -->``; only few of those are allowed. Commands that start the whole gate
-or pytest are recognised and checked for what they name instead.
+Every ```sh block of every README.md, and of every page in docs, is run from the root of a copy of
+the project, so that it may write files there. A block that cannot run says so in the line before
+it, as a comment ``<!-- not run: reason -->``; only few of those are allowed. Commands that start
+the whole gate or pytest are recognised and checked for what they name instead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tests.tidy.recipes import NOT_RUN, copy_project, run
 from tests.tidy.sources import ROOT, project_files, show
 
 NOT_RUN_MAX = 12
+# Its commands are run by tests/unit/examples, on a quorum.
+OF_ITS_OWN = ROOT / "docs" / "plaintext-to-sasl-ssl.md"
 BLOCK = re.compile(r"^```sh\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTEST = re.compile(r"(?:^|/|\s)(?:python -m )?pytest\b(?P<arguments>.*)")
 
@@ -46,7 +48,12 @@ def _blocks(path: Path) -> list[Block]:
     return blocks
 
 
-READMES = [path for path in project_files() if path.name == "README.md"]
+READMES = [
+    path
+    for path in project_files()
+    if path.name == "README.md" or (path.parent == ROOT / "docs" and path.suffix == ".md")
+    if path != OF_ITS_OWN
+]
 BLOCKS = [block for path in READMES for block in _blocks(path)]
 
 
@@ -84,6 +91,16 @@ def test_commands_of_the_readme_run(block: Block, checkout: Path) -> None:
     script = "\n".join(lines)
     if script.strip():
         run(script, checkout)
+
+
+def test_the_readme_shows_what_its_first_command_prints(checkout: Path) -> None:
+    """Three dots stand for lines that are left out."""
+    text = (ROOT / "README.md").read_text()
+    first = re.search(r"(?ms)^(kraftwire .*?)\n```\n\n```text\n(.*?)^```$", text)
+    assert first
+    command, shown = first.groups()
+    printed = run(f"COLUMNS=80 {command}", checkout).splitlines()
+    assert [line for line in shown.splitlines() if line not in [*printed, "..."]] == []
 
 
 def test_few_commands_are_not_run() -> None:

@@ -26,6 +26,7 @@ MARKS: dict[str, tuple[str, ...]] = {
     "spark/test_paths": ("spark",),
     "tidy/": (),
     "tidy/test_circles": ("slow",),
+    "tidy/test_coming_from": ("slow",),
     "tidy/test_hops": ("slow",),
     "tidy/test_readme": ("slow",),
     "tidy/test_readme_files": (),
