@@ -19,45 +19,40 @@ ROOT = Path(__file__).resolve().parents[1]
 _PAGES = ("*.md", "docs/*.png", "docs/*.css")
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 
-# Title -> pages; a folder stands for the packages in it.
-_NAVIGATION: dict[str, tuple[str, ...]] = {
-    "Using it": (
-        "examples",
-        "kraftwire/cli",
-        "kraftwire/decode",
-        "kraftwire/inspect",
-        "kraftwire/node",
-        "kraftwire/client",
-        "kraftwire/testing",
-        "kraftwire/replica",
-        "kraftwire/spark",
-        "kraftwire/sim",
-        "docs/recover.md",
-        "docs/security.md",
-        "docs/secured-clusters.md",
-        "docs/plaintext-to-sasl-ssl.md",
-    ),
-    "Reference": ("docs/public.md", "docs/reference.md"),
-    "How it works": (
-        "kraftwire",
-        "kraftwire/*",
-        "schemas",
-        "codegen",
-        "docs/engine.md",
-        "docs/rules.md",
-        "docs/controller-rules.md",
-        "docs/invariants.md",
-    ),
-    "Decisions": ("docs/adr", "docs/adr/*.md"),
-    "Contributing": (
-        "CONTRIBUTING.md",
-        "CODE_OF_CONDUCT.md",
-        "CHANGELOG.md",
-        "SECURITY.md",
-        "tests",
-        "tests/*",
-        "tools",
-    ),
+# Tab -> pages, or groups of pages; a folder stands for its README, a pattern for several of them.
+_NAVIGATION: dict[str, dict[str, tuple[str, ...]]] = {
+    "Use it": {
+        "Begin": ("docs", "docs/coming-from.md", "examples"),
+        "Read and find out": (
+            "docs/decode.md",
+            "docs/findings.md",
+            "docs/stories.md",
+            "docs/stats.md",
+            "docs/metadata.md",
+        ),
+        "Make tables": ("docs/pipeline.md", "docs/spark-sources.md", "docs/pipeline-scale.md"),
+        "Run quorums": ("docs/nodes.md", "docs/recover.md", "examples/kv"),
+        "Security": (
+            "docs/secured-clusters.md",
+            "docs/plaintext-to-sasl-ssl.md",
+            "docs/security.md",
+            "examples/secured",
+        ),
+        "Test and program": ("docs/tests.md", "docs/client.md", "docs/messages.md"),
+    },
+    "Reference": {"": ("docs/public.md", "docs/reference.md", "CHANGELOG.md", "SECURITY.md")},
+    "How it works": {
+        "Packages": ("kraftwire", "kraftwire/*", "packages/*", "schemas", "codegen"),
+        "Rules": (
+            "docs/rules.md",
+            "docs/controller-rules.md",
+            "docs/security-rules.md",
+            "docs/invariants.md",
+            "docs/engine.md",
+        ),
+    },
+    "Decisions": {"": ("docs/adr", "docs/adr/*.md")},
+    "Contribute": {"": ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "tests", "tests/*", "tools")},
 }
 
 
@@ -65,11 +60,14 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Order the pages, each of them once, at its first place."""
     seen: set[str] = set()
     config.nav = [{"kraftwire": "README.md"}]
-    for title, patterns in _NAVIGATION.items():
-        pages = [page for pattern in patterns for page in _matching(pattern)]
-        fresh = [page for page in dict.fromkeys(pages) if page not in seen]
-        seen.update(fresh)
-        config.nav.append({title: fresh})
+    for tab, groups in _NAVIGATION.items():
+        entries: list[str | dict[str, list[str]]] = []
+        for title, patterns in groups.items():
+            pages = [page for pattern in patterns for page in _matching(pattern)]
+            fresh = [page for page in dict.fromkeys(pages) if page not in seen]
+            seen.update(fresh)
+            entries += [{title: fresh}] if title else fresh
+        config.nav.append({tab: entries})
     return config
 
 
