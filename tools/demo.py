@@ -27,7 +27,7 @@ Try next, with `.venv/bin` on your path:
   kraftwire story raft {CAPTURE}
                                            (eight bad minutes of Kafka's own controllers)
   kraftwire sim run --seeds 0-9
-  kraftwire node start --config FILE       (docs/nodes.md has three of them)
+  kraftwire node start FILE                (docs/nodes.md has three of them)
   tcpdump -U -w - port 9092 | kraftwire decode -
 """
 
