@@ -6,16 +6,22 @@ import random
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final, Self
+from typing import Final, Self
 
+from kraftwire import messages
 from kraftwire.errors import UsageError
 from kraftwire.faults.fault import NOTHING, Drop, Fault
+from kraftwire.faults.refusing import (
+    OF_ELEMENTS,
+    Refused,
+    list_partitions,
+    refuse,
+    without_session,
+)
 from kraftwire.faults.selectors import RequestHead, Selector
 from kraftwire.protocol.entities import TopicName
-from kraftwire.protocol.refusals import Error, refusal
-from kraftwire.security.operations import elements_of
 from kraftwire.wire.message import Message
 
 # So many of the requests that a rule has met are kept for whoever looks.
@@ -150,41 +156,60 @@ class FaultRule:
         """Note that the rule is in force from now on."""
         self._owner, self.id, self._added_s = owner, id, now_s
 
-    def meets(self, head: RequestHead, now_s: float) -> bool:
-        """Return whether the rule meets a request that it selects, and count it."""
+    def is_chosen(self) -> bool:
+        """Return whether the limits choose the next request that the selector selects."""
         self._selected += 1
         if self._selected % self.limits.every:
             return False
-        if self.limits.probability < 1 and self._random.random() >= self.limits.probability:
-            return False
+        return self.limits.probability >= 1 or self._random.random() < self.limits.probability
+
+    @property
+    def is_about_parts(self) -> bool:
+        """Whether the rule may be for parts of a request."""
+        has_parts = any(each.error in OF_ELEMENTS and not each.is_whole for each in self.faults)
+        return has_parts or bool(self.selector.names)
+
+    def decide(
+        self, head: RequestHead, now_s: float, request: Message | None, topic_name: TopicName
+    ) -> Decision | None:
+        """Return what happens to a request that the rule meets, and count it; None for no change.
+
+        A request that cannot be refused is counted in `not_carried` alone.
+        """
+        fault = self.faults[min(self.count, len(self.faults) - 1)]
+        refused = None
+        if request is not None and fault.error is not None:
+            refused = refuse(request, head.version, fault, self.selector, topic_name)
+            if refused is None:
+                self.not_carried[f"{messages.API_NAMES[head.api_key]} v{head.version}"] += 1
+                return None
         self.count += 1
         self.requests.append(MetRequest(now_s, head))
-        return True
-
-    def fault_of(self, number: int) -> Fault:
-        """Return the fault of the request with a number, counted from 1."""
-        return self.faults[min(number, len(self.faults)) - 1]
-
-    def decide(self, fault: Fault, head: RequestHead, request: Message | None) -> Decision:
-        """Return what a fault does to a request that the rule has met."""
-        low, high = fault.delay_s
-        delay_s = self._random.uniform(low, high) if high else 0.0
-        change = None
-        if fault.change_response is not None:
-            change = _changed(fault.change_response, head.version)
-        answer = None
-        if request is not None and fault.error is not None:
-            error = Error(fault.error, "refused by a rule")
-            answer = refusal(request, head.version, lambda _: error, elements_of(request), error)
-        elif request is not None and fault.change_request is not None:
+        if fault.is_nothing:
+            return PASS if len(self.faults) > 1 else None
+        if request is not None and fault.change_request is not None:
             fault.change_request(request)
-            return Decision(rule=self, fault=fault, request=request, delay_s=delay_s, change=change)
+        low, high = fault.delay_s
+        refused = refused or Refused()
         return Decision(
-            rule=self, fault=fault, drop=fault.drop, answer=answer, delay_s=delay_s, change=change
+            rule=self,
+            fault=fault,
+            drop=fault.drop or refused.drop,
+            answer=refused.answer,
+            request=request if fault.change_request is not None else refused.passed,
+            delay_s=self._random.uniform(low, high) if high else 0.0,
+            change=_change(fault, refused, head.version),
         )
 
 
-def _changed(change: Callable[[Any, int], Any], version: int) -> Callable[[Message], Message]:
+def _change(fault: Fault, refused: Refused, version: int) -> Callable[[Message], Message] | None:
+    """Return what a response goes through, None for nothing."""
+    part, change = refused.part, fault.change_response
+    if part is not None:
+        return part.join
+    if change is None:
+        return None
+
     def changed(response: Message) -> Message:
         found: Message | None = change(response, version)
         return found or response
@@ -267,19 +292,31 @@ class FaultRules:
         The `request` is its decoded body, wanted where `need` says so; it may be changed. Rules
         that only count do not keep others from deciding. `topic_name` gives the names of ids.
         """
+        came = request
         with self._changed:
             for rule in self._rules:
                 if not rule.is_in_force(now_s) or not rule.selector.fits_head(head):
                     continue
-                if rule.needs_body and request is None:
+                if request is None and rule.needs_body:
                     continue
-                if request is not None and not rule.selector.fits_body(
-                    request, head.version, topic_name
-                ):
-                    continue
-                if rule.meets(head, now_s):
+                if request is not None:
+                    if rule.is_about_parts:
+                        request = list_partitions(request)
+                        if request is None:
+                            return Decision(answer=without_session())
+                    if not rule.selector.fits_body(request, head.version, topic_name):
+                        continue
+                decision = None
+                if rule.is_chosen():
+                    decision = rule.decide(head, now_s, request, topic_name)
                     self._changed.notify_all()
-                    fault = rule.fault_of(rule.count)
-                    if not fault.is_nothing or len(rule.faults) > 1:
-                        return rule.decide(fault, head, request)
-        return PASS
+                if decision is not None:
+                    return _passing(decision, request, came)
+        return _passing(PASS, request, came)
+
+
+def _passing(decision: Decision, request: Message | None, came: Message | None) -> Decision:
+    """Return a decision that passes on a request in place of the one that came."""
+    if request is came or decision.request is not None:
+        return decision
+    return replace(decision, request=request)

@@ -64,9 +64,7 @@ class Authorization:
         rule = rule_of(request.message, is_controller_only=not request.from_client_listener)
         pinned = self._impersonated_voter(request)
         if pinned is not None:
-            return refusal(
-                request.message, request.version, lambda _: pinned, rule.elements, pinned
-            )
+            return refusal(request.message, request.version, lambda _: pinned, pinned)
         if self._authorizer is None:
             return await handler(request, context)
         self._update_acls(context)
@@ -83,7 +81,7 @@ class Authorization:
         except _AclsNotLoaded:
             self._log_refusal(request, "everything", _ONLY_SUPER_USERS)
             error = _NO_ACLS_YET
-            return refusal(request.message, request.version, lambda _: error, rule.elements, error)
+            return refusal(request.message, request.version, lambda _: error, error)
         if verdict.permitted is None:
             return None if _expects_no_answer(request) else verdict.refused
         if verdict.permitted is not request.message:

@@ -1,20 +1,21 @@
-"""Responses that refuse: an error for the whole request, or for each of its elements.
+"""Responses that refuse: an error for the whole request, or for some of its elements.
 
-A response follows from its schema: an element for each element of the request, with the same name
-or index. An error of the whole request stands once at the top of the response where its version has
-a place for it, otherwise in every element; a few APIs have it in both.
+A response follows from its schema (`answers`): an element for each element of the request, with the
+same name or index. An error of the whole request stands once at the top of the response where its
+version has a place for it, otherwise in every element; a few APIs have it in both. Requests that
+are refused in part are in `partial_refusals`.
 
 Source: Kafka's `AbstractRequest.getErrorResponse`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kraftwire import messages
+from kraftwire.protocol.answers import Answers, Route, answers_of, carried_fields, error_field
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message, Struct
 
 
@@ -27,35 +28,25 @@ class Error(NamedTuple):
 
 SUCCESS = Error(ErrorCode.NONE)
 
-# Their elements repeat an error of the whole request.
-_IN_ALL_PLACES = frozenset({"AlterPartitionReassignmentsRequest", "ElectLeadersRequest"})
-
-# Fields that a response repeats from its request, and those with another default in a refusal.
-_REPEATED = frozenset(
+# Their elements repeat an error of the whole request; Fetch does so before version 13.
+_IN_ALL_PLACES = frozenset(
     {
-        "allow_replication_factor_change",
-        "entity_name",
-        "entity_type",
-        "id",
-        "index",
-        "key",
-        "name",
-        "partition",
-        "partition_id",
-        "partition_index",
-        "resource_name",
-        "resource_type",
-        "topic",
-        "topic_id",
-        "user",
+        *("AlterPartitionReassignments", "DescribeUserScramCredentials", "ElectLeaders"),
+        *("LeaderAndIsr", "Metadata", "StopReplica"),
     }
 )
-# Those that the request has under another name.
-_RENAMED = {"partition_index": "partition", "user": "name"}
+_FETCH_AT_TOP = 13
+
+# Fields that a response repeats from the request itself, and those with another default in a
+# refusal.
+_REPEATED_AT_TOP = ("allow_replication_factor_change",)
 _WITHOUT_VALUE = {
     "base_offset": -1,
+    "committed_offset": -1,
     "expiry_timestamp_ms": -1,
+    "high_watermark": -1,
     "issue_timestamp_ms": -1,
+    "low_watermark": -1,
     "max_timestamp_ms": -1,
     "node_id": -1,
     "port": -1,
@@ -68,86 +59,102 @@ def refusal(
     message: Message,
     version: int,
     error_of: Callable[[Any], Error],
-    elements: Mapping[str, str],
     whole: Error = SUCCESS,
 ) -> Message:
     """Return the response to a request that is refused.
 
     `error_of` returns the error of an element of the request's outermost array, of the request
-    itself where its response has no array. `elements` maps a path of arrays in the request to one
-    in the response. An error of the `whole` request goes before all others.
+    itself where its response has no array for it. An error of the `whole` request goes before all
+    others.
     """
-    response = messages.response_class(message.API_KEY)()
-    root = response.facts().root
-    carried = _carried(root, version)
-    arrays = [(p, q) for p, q in elements.items() if q.partition(".")[0] in carried]
-    is_once = "error_code" in carried and message.NAME not in _IN_ALL_PLACES
-    if not arrays or (whole.code and is_once):
-        _fill(response, carried, message, whole if whole.code else error_of(message))
+    answers = answers_of(message.API_KEY, version)
+    response = top_answer(message, version, whole if whole.code or answers else error_of(message))
+    if whole.code and is_at_top(message.API_KEY, version) and not _is_in_all(message, version):
         return response
-    _fill(response, carried, message, whole)
-    for requested, answered in arrays:
-        outer, _, inner = requested.partition(".")
-        first, _, rest = answered.partition(".")
-        errors = [
-            (one, whole if whole.code else error_of(one)) for one in getattr(message, outer) or ()
-        ]
-        layout = _Elements(_struct(root, first), version, inner, rest)
-        getattr(response, first).extend(layout.answer(one, error) for one, error in errors)
+    for each in answers:
+        for sources, route in _elements(each, (message,)):
+            error = whole if whole.code else error_of(sources[len(route.path) - 1])
+            getattr(response, each.attribute).append(answer(each, route, sources, error))
     return response
 
 
-class _Elements:
-    """Makes elements of one array of a response from those of the request."""
-
-    def __init__(self, facts: StructFacts, version: int, requested: str, answered: str) -> None:
-        """The paths lead from an element to the arrays in it; empty in the innermost array."""
-        self._cls: type[Struct] = facts.cls
-        self._carried = _carried(facts, version)
-        self._requested, _, requested = requested.partition(".")
-        self._answered, _, answered = answered.partition(".")
-        self._inner: _Elements | None = None
-        if self._answered:
-            inner = _struct(facts, self._answered)
-            self._inner = _Elements(inner, version, requested, answered)
-
-    def answer(self, element: object, error: Error) -> Struct:
-        """Return the response's element for one of the request."""
-        result = self._cls()
-        _fill(result, self._carried, element, error)
-        if self._inner is not None:
-            inner = [self._inner.answer(one, error) for one in getattr(element, self._requested)]
-            setattr(result, self._answered, inner)
-        return result
+def is_at_top(api_key: int, version: int) -> bool:
+    """Return whether a response has a place for an error of the whole request."""
+    return bool(error_field(messages.response_class(api_key).facts().root, version))
 
 
-def _carried(facts: StructFacts, version: int) -> list[str]:
-    return [one.attribute for one in facts.fields if version in one.versions]
+def _is_in_all(message: Message, version: int) -> bool:
+    name = messages.API_NAMES[message.API_KEY]
+    return name in _IN_ALL_PLACES or (name == "Fetch" and version < _FETCH_AT_TOP)
 
 
-def _struct(facts: StructFacts, attribute: str) -> StructFacts:
-    (found,) = [one.struct for one in facts.fields if one.attribute == attribute]
-    assert found is not None
-    return found
+def requested_arrays(message: Message, version: int) -> list[str]:
+    """Return the outermost arrays of a request whose elements are answered one by one."""
+    found = answers_of(message.API_KEY, version)
+    return list(dict.fromkeys(route.path[0] for each in found for route in each.routes))
 
 
-def _fill(target: Struct, carried: list[str], source: object, error: Error) -> None:
-    """Set what the response repeats from the request, and the error.
+def answered_arrays(response: Message, version: int) -> list[str]:
+    """Return the arrays of a response that answer those."""
+    return [each.attribute for each in answers_of(response.API_KEY, version)]
 
-    An element that is no struct is itself the name or index.
-    """
+
+def top_answer(message: Message, version: int, error: Error) -> Message:
+    """Return a response without elements."""
+    response = messages.response_class(message.API_KEY)()
+    carried = [each.attribute for each in carried_fields(response.facts().root, version)]
+    _fill(response, carried, error)
+    for name in _REPEATED_AT_TOP:
+        if name in carried:
+            setattr(response, name, getattr(message, name))
+    return response
+
+
+def _fill(target: Struct, carried: Sequence[str], error: Error) -> None:
     for name in carried:
-        if name == "error_code":
+        if name in ("error_code", "partition_error_code"):
             setattr(target, name, error.code)
-        elif name == "error_message":
-            if error.code:
-                setattr(target, name, error.text)
+        elif name == "error_message" and error.code:
+            setattr(target, name, error.text)
         elif name in _WITHOUT_VALUE:
             setattr(target, name, _WITHOUT_VALUE[name])
-        elif name in _REPEATED:
-            if not isinstance(source, Struct):
-                setattr(target, name, source)
-            elif hasattr(source, name):
-                setattr(target, name, getattr(source, name))
-            elif name in _RENAMED and hasattr(source, _RENAMED[name]):
-                setattr(target, name, getattr(source, _RENAMED[name]))
+
+
+Sources = tuple[Any, ...]
+"""An element of a request, and the structs around it, the innermost first."""
+
+
+def _elements(answers: Answers, outer: Sources) -> Iterator[tuple[Sources, Route]]:
+    """Yield the elements of the request that elements of an array answer, in order."""
+    for route in answers.routes:
+        for sources in _along(route.path, outer):
+            yield sources, route
+
+
+def _along(path: Sequence[str], outer: Sources) -> Iterator[Sources]:
+    for element in getattr(outer[0], path[0]) or ():
+        sources = (element, *outer)
+        if len(path) == 1:
+            yield sources
+        else:
+            yield from _along(path[1:], sources)
+
+
+def answer(answers: Answers, route: Route, sources: Sources, error: Error) -> Struct:
+    """Return the answer to an element; an error stands in it, or else further in."""
+    values = {each.target: each.value(sources) for each in route.copies}
+    result = bare_answer(answers, values, error)
+    for each in answers.inner:
+        if not (error.code and answers.error and each.has_errors):
+            inner = [answer(each, way, found, error) for found, way in _elements(each, sources)]
+            setattr(result, each.attribute, inner)
+    return result
+
+
+def bare_answer(answers: Answers, values: Mapping[str, Any], error: Error) -> Struct:
+    """Return an answer with these values, by attribute, and nothing further in."""
+    result: Struct = answers.facts.cls()
+    _fill(result, answers.carried, error)
+    for name, value in values.items():
+        setattr(result, name, value)
+    return result

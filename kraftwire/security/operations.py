@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kraftwire import messages
@@ -19,8 +19,9 @@ from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.pieces import Divided, Pieces
 from kraftwire.protocol.config_resources import GROUP_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.endpoint import ENDPOINT_CONTROLLER
+from kraftwire.protocol.entities import TopicName
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.refusals import Error, refusal
+from kraftwire.protocol.refusals import Error, answered_arrays, refusal, requested_arrays
 from kraftwire.protocol.versions import fetching_replica
 from kraftwire.security.acls import CLUSTER_NAME, OPERATIONS_UNKNOWN, Operation, ResourceType
 from kraftwire.wire.message import Message
@@ -58,9 +59,6 @@ CLUSTER = (ResourceType.CLUSTER, CLUSTER_NAME)
 Allows = Callable[[Access], bool]
 """Whether the sender of a request may do something."""
 
-TopicName = Callable[[bytes], str | None]
-"""The name of the topic with an id, None for an unknown one."""
-
 # What an element asks; None for what nobody is refused. Arguments: element, request, topic names.
 _AccessOf = Callable[[Any, Any, TopicName], Access | None]
 
@@ -70,14 +68,13 @@ class AccessRule:
     """What a request of one API asks.
 
     `cluster` is an operation on the cluster, for the whole request; if there is `element`, too, it
-    suffices for all elements, and each is asked otherwise. `elements` maps a path of arrays in the
-    request to one in the response; if `is_element`, a request without any is an element itself.
-    From version `rest_from` on the answer has more than elements, so that it is wanted without any.
+    suffices for all elements, and each is asked otherwise; if `is_element`, a request without any
+    is an element itself. From version `rest_from` on the answer has more than elements, so that it
+    is wanted without any.
     """
 
     cluster: int | None = None
     element: _AccessOf | None = None
-    elements: Mapping[str, str] = field(default_factory=dict)
     is_element: bool = False
     rest_from: int | None = None
 
@@ -135,12 +132,8 @@ def _token_owner(_: Any, request: Any, __: TopicName) -> Access | None:
     return Access(Operation.CREATE_TOKENS, ResourceType.USER, owner)
 
 
-_PARTITIONS = {"topics.partitions": "topics.partitions"}
-_CONFIG_RESOURCES = {"resources": "responses"}
-_FETCHED = {"topics.partitions": "responses.partitions"}
 _REPLICA = AccessRule(Operation.CLUSTER_ACTION)
-_FETCHING_REPLICA = AccessRule(Operation.CLUSTER_ACTION, elements=_FETCHED)
-_CONSUMER = AccessRule(element=_topic(Operation.READ), elements=_FETCHED)
+_CONSUMER = AccessRule(element=_topic(Operation.READ))
 _CONTROLLERS_DESCRIBED = AccessRule(Operation.ALTER)
 _UNLISTED = AccessRule(Operation.ALTER)
 _FREE = AccessRule()
@@ -162,61 +155,35 @@ RULES: Mapping[str, AccessRule] = {
         (
             *("AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures"),
             *("UnregisterBroker", "UnregisterController"),
+            *("ElectLeaders", "AlterPartitionReassignments", "AlterUserScramCredentials"),
+            *("CreateAcls", "DeleteAcls"),
         ),
         AccessRule(Operation.ALTER),
     ),
-    "ElectLeaders": AccessRule(
-        Operation.ALTER,
-        elements={"topic_partitions.partitions": "replica_election_results.partition_result"},
-    ),
-    "AlterPartitionReassignments": AccessRule(
-        Operation.ALTER, elements={"topics.partitions": "responses.partitions"}
-    ),
-    "CreateAcls": AccessRule(Operation.ALTER, elements={"creations": "results"}),
-    "DeleteAcls": AccessRule(Operation.ALTER, elements={"filters": "filter_results"}),
     "CreateDelegationToken": AccessRule(element=_token_owner, is_element=True),
     **dict.fromkeys(("RenewDelegationToken", "ExpireDelegationToken"), _FREE),
-    "AlterUserScramCredentials": AccessRule(
-        Operation.ALTER, elements={"deletions": "results", "upsertions": "results"}
-    ),
-    "AlterClientQuotas": AccessRule(
-        Operation.ALTER_CONFIGS, elements={"entries.entity": "entries.entity"}
-    ),
+    "AlterClientQuotas": AccessRule(Operation.ALTER_CONFIGS),
     **dict.fromkeys(
         ("DescribeQuorum", "ListPartitionReassignments", "DescribeAcls", "DescribeLogDirs"),
         AccessRule(Operation.DESCRIBE),
     ),
     "ListConfigResources": AccessRule(Operation.DESCRIBE_CONFIGS),
-    "CreateTopics": AccessRule(Operation.CREATE, _topic(Operation.CREATE), {"topics": "topics"}),
-    "DeleteTopics": AccessRule(
-        Operation.DELETE,
-        _topic(Operation.DELETE),
-        {"topics": "responses", "topic_names": "responses"},
-    ),
-    "CreatePartitions": AccessRule(element=_topic(Operation.ALTER), elements={"topics": "results"}),
+    "CreateTopics": AccessRule(Operation.CREATE, _topic(Operation.CREATE)),
+    "DeleteTopics": AccessRule(Operation.DELETE, _topic(Operation.DELETE)),
+    "CreatePartitions": AccessRule(element=_topic(Operation.ALTER)),
     **dict.fromkeys(
         ("AlterConfigs", "IncrementalAlterConfigs"),
-        AccessRule(element=_config(Operation.ALTER_CONFIGS), elements=_CONFIG_RESOURCES),
+        AccessRule(element=_config(Operation.ALTER_CONFIGS)),
     ),
-    "DescribeConfigs": AccessRule(
-        element=_config(Operation.DESCRIBE_CONFIGS), elements={"resources": "results"}
-    ),
-    "Produce": AccessRule(
-        element=_topic(Operation.WRITE),
-        elements={"topic_data.partition_data": "responses.partition_responses"},
-    ),
+    "DescribeConfigs": AccessRule(element=_config(Operation.DESCRIBE_CONFIGS)),
+    "Produce": AccessRule(element=_topic(Operation.WRITE)),
     "InitProducerId": AccessRule(element=_producer_id, is_element=True),
-    "FindCoordinator": AccessRule(
-        element=_coordinator, elements={"coordinator_keys": "coordinators"}, is_element=True
+    "FindCoordinator": AccessRule(element=_coordinator, is_element=True),
+    **dict.fromkeys(
+        ("ListOffsets", "OffsetForLeaderEpoch", "DescribeTopicPartitions"),
+        AccessRule(element=_topic(Operation.DESCRIBE)),
     ),
-    "ListOffsets": AccessRule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
-    "OffsetForLeaderEpoch": AccessRule(element=_topic(Operation.DESCRIBE), elements=_PARTITIONS),
-    "Metadata": AccessRule(
-        element=_topic(Operation.DESCRIBE), elements={"topics": "topics"}, rest_from=1
-    ),
-    "DescribeTopicPartitions": AccessRule(
-        element=_topic(Operation.DESCRIBE), elements={"topics": "topics"}
-    ),
+    "Metadata": AccessRule(element=_topic(Operation.DESCRIBE), rest_from=1),
 }
 
 
@@ -225,17 +192,12 @@ def rule_of(message: Message, *, is_controller_only: bool) -> AccessRule:
     name = messages.API_NAMES[message.API_KEY]
     if isinstance(message, FetchRequest):
         is_replica = is_controller_only or fetching_replica(message) >= 0
-        return _FETCHING_REPLICA if is_replica else _CONSUMER
+        return _REPLICA if is_replica else _CONSUMER
     if name == "DescribeCluster":
         endpoint_type = getattr(message, "endpoint_type", ENDPOINT_CONTROLLER)
         is_for_controllers = is_controller_only or endpoint_type == ENDPOINT_CONTROLLER
         return _CONTROLLERS_DESCRIBED if is_for_controllers else _FREE
     return RULES.get(name, _UNLISTED)
-
-
-def elements_of(message: Message) -> Mapping[str, str]:
-    """Return where the response to a request has the elements of the request, by path."""
-    return rule_of(message, is_controller_only=True).elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +206,13 @@ class Verdict:
 
     permitted: Message | None
     refused: Message | None = None
+    version: int = 0
 
     def joined_response(self, answer: Message) -> Message:
         """Add the refused elements to the answer to what was permitted."""
         if self.refused is None:
             return answer
-        rule = RULES[messages.API_NAMES[answer.API_KEY]]
-        for array in {path.partition(".")[0] for path in rule.elements.values()}:
+        for array in answered_arrays(answer, self.version):
             getattr(answer, array).extend(getattr(self.refused, array))
         return answer
 
@@ -265,14 +227,14 @@ def judge_request(
         if allows(access):
             return Verdict(message)
         if rule.element is None:
-            return _all_refused(message, version, rule, access)
+            return _all_refused(message, version, access)
     if rule.element is None:
         return Verdict(message)
-    if not any(getattr(message, array) for array in _arrays(rule)):
+    if not any(getattr(message, array) for array in requested_arrays(message, version)):
         wanted = rule.element(message, message, topic_name) if rule.is_element else None
         if wanted is None or allows(wanted):
             return Verdict(message)
-        return _all_refused(message, version, rule, wanted)
+        return _all_refused(message, version, wanted)
     verdict: Verdict = yield from _judged_by_element(message, version, rule, allows, topic_name)
     return verdict
 
@@ -283,7 +245,8 @@ def _judged_by_element(
     assert rule.element is not None
     errors: dict[int, Error] = {}
     permitted, denied = copy(message), copy(message)
-    for array in _arrays(rule):
+    arrays = requested_arrays(message, version)
+    for array in arrays:
         elements = getattr(message, array) or []
         for element in elements:
             yield
@@ -294,20 +257,16 @@ def _judged_by_element(
         setattr(denied, array, [one for one in elements if id(one) in errors])
     if not errors:
         return Verdict(message)
-    refused = refusal(denied, version, lambda one: errors[id(one)], rule.elements)
-    is_wanted = any(getattr(permitted, array) for array in _arrays(rule)) or (
+    refused = refusal(denied, version, lambda one: errors[id(one)])
+    is_wanted = any(getattr(permitted, array) for array in arrays) or (
         rule.rest_from is not None and version >= rule.rest_from
     )
-    return Verdict(permitted if is_wanted else None, refused)
+    return Verdict(permitted if is_wanted else None, refused, version)
 
 
-def _arrays(rule: AccessRule) -> list[str]:
-    return [path.partition(".")[0] for path in rule.elements]
-
-
-def _all_refused(message: Message, version: int, rule: AccessRule, access: Access) -> Verdict:
+def _all_refused(message: Message, version: int, access: Access) -> Verdict:
     error = _error(access)
-    return Verdict(None, refusal(message, version, lambda _: error, rule.elements, error))
+    return Verdict(None, refusal(message, version, lambda _: error, error))
 
 
 def _error(access: Access) -> Error:

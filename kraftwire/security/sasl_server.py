@@ -285,7 +285,7 @@ class SaslServer:
 def _out_of_turn(header: RequestHeader, body: Message) -> LoginStep:
     """Refuse a request between handshake and success, in its own form (SEC-S5)."""
     error = Error(ErrorCode.ILLEGAL_SASL_STATE, _OUT_OF_TURN)
-    response = refusal(body, header.request_api_version, lambda _: error, {}, error)
+    response = refusal(body, header.request_api_version, lambda _: error, error)
     reply = _encoded(header, response)
     return LoginStep(reply, LoginEnd.DELAYED, f"{body.NAME} within a login")
 

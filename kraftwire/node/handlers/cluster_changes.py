@@ -38,8 +38,7 @@ from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.unsupported import ErrorOfNode, authorizer_error, no_error
 from kraftwire.pieces import Pieces
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.refusals import SUCCESS, Error, refusal
-from kraftwire.security.operations import elements_of
+from kraftwire.protocol.refusals import SUCCESS, Error, refusal, requested_arrays
 from kraftwire.security.principal import ANONYMOUS
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -50,21 +49,22 @@ _random = Random()
 # The first version of DeleteTopics whose senders know that error.
 _WITH_DELETION_DISABLED = 3
 
+
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
     """How an API is decided on.
 
     `decision` gets the cluster, the message, and what `arguments` finds in the request around it.
-    `elements` maps a path of arrays in the request to one in the response, for an error of the
-    whole request; None if they are those of the rule of its rights. `has_timeout` is whether the
-    request says how long its sender waits. `is_bounded` is whether it may write RECORDS_MAX records
-    only; a broker that leads more partitions may report on all. `node_error` is checked first.
+    `has_timeout` is whether the request says how long its sender waits. `decides_nothing` is
+    whether one that names nothing to change is decided all the same. `is_bounded` is whether it may
+    write RECORDS_MAX records only; a broker that leads more partitions may report on all.
+    `node_error` is checked first.
     """
 
     decision: Callable[..., StepResult | Pieces[StepResult]]
     arguments: Callable[[Cluster, Request], Mapping[str, object]] = lambda _, __: {}
-    elements: Mapping[str, str] | None = None
     has_timeout: bool = False
+    decides_nothing: bool = False
     is_bounded: bool = True
     node_error: ErrorOfNode = no_error
 
@@ -164,13 +164,10 @@ CHANGES: Mapping[str, ClusterChange] = {
     "ElectLeaders": ClusterChange(elect_leaders.in_pieces, has_timeout=True),
     "AlterPartitionReassignments": ClusterChange(alter_reassignments.in_pieces, has_timeout=True),
     "ListPartitionReassignments": ClusterChange(_reassignments),
-    "AlterPartition": ClusterChange(
-        alter_partition.in_pieces,
-        _version,
-        {"topics.partitions": "topics.partitions"},
-        is_bounded=False,
+    "AlterPartition": ClusterChange(alter_partition.in_pieces, _version, is_bounded=False),
+    "AssignReplicasToDirs": ClusterChange(
+        assign_replicas.in_pieces, decides_nothing=True, is_bounded=False
     ),
-    "AssignReplicasToDirs": ClusterChange(assign_replicas.in_pieces, is_bounded=False),
     "AllocateProducerIds": ClusterChange(allocate_producer_ids),
     "AlterConfigs": ClusterChange(alter_configs.in_pieces, _configs),
     "IncrementalAlterConfigs": ClusterChange(alter_configs_incrementally.in_pieces, _configs),
@@ -191,18 +188,18 @@ def handler_of(name: str) -> Handler:
     async def handle(request: Request, context: Context) -> Message:
         of_node = change.node_error(request, context)
         if of_node.code:
-            return _refused(change, request, of_node.code, of_node.text or "")
+            return _refused(request, of_node.code, of_node.text or "")
         try:
             return await _answer(change, request, context)
         except ApiError as error:
-            return _refused(change, request, error.code, error.detail)
+            return _refused(request, error.code, error.detail)
 
     return handle
 
 
 async def _answer(change: ClusterChange, request: Request, context: Context) -> Message:
     message: Any = request.message
-    if _names_nothing(change, message):
+    if not change.decides_nothing and _names_nothing(message, request.version):
         return messages.response_class(message.API_KEY)()
     return await context.controller.submit(
         lambda cluster, _: change.decide(cluster, request),
@@ -211,17 +208,12 @@ async def _answer(change: ClusterChange, request: Request, context: Context) -> 
     )
 
 
-def _names_nothing(change: ClusterChange, message: Message) -> bool:
+def _names_nothing(message: Message, version: int) -> bool:
     """Return whether a request has an empty array where it names what to change."""
-    named = [getattr(message, path.partition(".")[0]) for path in _elements(change, message)]
+    named = [getattr(message, array) for array in requested_arrays(message, version)]
     return bool(named) and all(each is not None and not each for each in named)
 
 
-def _refused(change: ClusterChange, request: Request, code: int, text: str) -> Message:
+def _refused(request: Request, code: int, text: str) -> Message:
     whole = Error(ErrorCode(code), text or None)
-    elements = _elements(change, request.message)
-    return refusal(request.message, request.version, lambda _: whole, elements, whole)
-
-
-def _elements(change: ClusterChange, message: Message) -> Mapping[str, str]:
-    return elements_of(message) if change.elements is None else change.elements
+    return refusal(request.message, request.version, lambda _: whole, whole)

@@ -22,7 +22,6 @@ from kraftwire.protocol.config_resources import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.refusals import SUCCESS, Error, refusal
 from kraftwire.protocol.topic_names import TOPIC_NAME_RULE, is_topic_name
-from kraftwire.security.operations import elements_of
 from kraftwire.wire.message import Message
 
 _NO_TOPICS = "this quorum keeps only its own metadata log: topics cannot be created or changed"
@@ -178,4 +177,4 @@ def refuse(refused: Refusal, request: Request, context: Context) -> Message | No
         return refused.error_of(element, request, context)
 
     whole = refused.node_error(request, context)
-    return refusal(message, request.version, error_of, elements_of(message), whole)
+    return refusal(message, request.version, error_of, whole)
