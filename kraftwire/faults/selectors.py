@@ -66,11 +66,17 @@ class Selector:
             return False
         if not self.names:
             return True
-        return any(self.fits_names(each) for each in contexts(message, version, topic_name))
+        return any(self.decide(each) for each in contexts(message, version, topic_name))
 
-    def fits_names(self, context: Context) -> bool:
-        """Return whether a part of a request is selected: all kinds of names have to fit."""
-        return all(_is_one_of(context.get(kind), some) for kind, some in self.names.items())
+    def decide(self, context: Context) -> bool | None:
+        """Return whether a part of a request is selected: all kinds of names have to fit.
+
+        None if some kinds are missing, which parts of it may name.
+        """
+        known = {kind: context[kind] for kind in self.names if kind in context}
+        if not all(_is_one_of(value, self.names[kind]) for kind, value in known.items()):
+            return False
+        return True if len(known) == len(self.names) else None
 
 
 def _is_one_of(value: Any, wanted: tuple[Any, ...]) -> bool:

@@ -19,6 +19,7 @@ from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
+from tests.unit.protocol.test_refusals import WITHOUT_PLACE, errors, request_of
 
 HEARTBEAT = {"api": "BrokerHeartbeat"}
 
@@ -51,19 +52,24 @@ def beats(count: int) -> list[Message]:
 
 @pytest.mark.parametrize("key", sorted(messages.API_NAMES), ids=messages.API_NAMES.get)
 def test_every_request_can_be_refused(key: int) -> None:
-    """In every version, with the error where the response has a place for one."""
+    """In every version, with the error in what is sent; or it is counted that there is no place."""
     name = messages.API_NAMES[key]
     low, high = messages.API_VERSIONS[key]
     server = Server()
-    server.add(api=name, refuse="REQUEST_TIMED_OUT")
+    rule = server.add(api=name, refuse="REQUEST_TIMED_OUT")
     for version in range(low, high + 1):
-        request: Any = messages.find(f"{name}Request")()
-        response: Any = server.decide(request, version).answer
-        assert response is not None
-        assert response.encode(version) is not None
-        at_top = [one.versions for one in response.facts().root.fields if one.name == "errorCode"]
-        if at_top and version in at_top[0]:
-            assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
+        decision = server.decide(request_of(key, version), version)
+        if (name, version) in WITHOUT_PLACE:
+            assert decision is PASS
+            assert rule.not_carried[f"{name} v{version}"] == 1
+        elif decision.drop:
+            assert name == "Produce"
+        else:
+            answer: Any = decision.answer
+            answer.encode(version)
+            found = errors(answer.facts().root, answer, version)
+            assert ErrorCode.REQUEST_TIMED_OUT in found
+    assert rule.count == high + 1 - low - sum(rule.not_carried.values())
 
 
 def test_a_rule_is_for_one_sender_and_so_many_requests() -> None:
