@@ -72,7 +72,12 @@ def refusal(
     if whole.code and is_at_top(message.API_KEY, version) and not _is_in_all(message, version):
         return response
     for each in answers:
+        answered = set()
         for sources, route in _elements(each, (message,)):
+            values = tuple(one.value(sources) for one in route.copies)
+            if len(each.routes) > 1 and values in answered:
+                continue  # what two arrays name is answered once
+            answered.add(values)
             error = whole if whole.code else error_of(sources[len(route.path) - 1])
             getattr(response, each.attribute).append(answer(each, route, sources, error))
     return response

@@ -75,8 +75,8 @@ def _run_alone(
     )
 
 
-def run_java_source(name: str, given: bytes) -> None:
-    """Run a class of java/single, which needs more of Kafka than its client, with this input.
+def run_java_source(name: str, given: bytes) -> bytes:
+    """Run a class of java/single for the current release with this input; returns its output.
 
     Raises: AssertionError with the program's errors if it fails.
     """
@@ -86,6 +86,7 @@ def run_java_source(name: str, given: bytes) -> None:
         command, input=given, capture_output=True, timeout=_TOOL_SECONDS_MAX, check=False
     )
     assert result.returncode == 0, result.stderr.decode()
+    return result.stdout
 
 
 @functools.cache

@@ -12,6 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire import messages
+from kraftwire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
@@ -260,3 +265,13 @@ def test_brokers_are_asked_for_when_no_topic_is_left() -> None:
     ]
     assert passed[0] is None
     assert passed[1].topics == []
+
+
+def test_a_user_that_is_named_twice_is_answered_once() -> None:
+    """Deletions and upsertions are two arrays, and one in the response."""
+    request = AlterUserScramCredentialsRequest(
+        deletions=[ScramCredentialDeletion(name="a"), ScramCredentialDeletion(name="b")],
+        upsertions=[ScramCredentialUpsertion(name="a")],
+    )
+    response: Any = refusal(request, 0, lambda _: TIMED_OUT, TIMED_OUT)
+    assert [each.user for each in response.results] == ["a", "b"]
