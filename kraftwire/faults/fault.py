@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -34,6 +34,7 @@ class Fault:
     is_whole: bool = False
     change_request: Callable[[Any], object] | None = None
     holds_request: bool = False
+    values: Mapping[str, Any] | None = None
     change_response: Callable[[Any, int], Any] | None = None
     holds_response: bool = False
     delay_s: tuple[float, float] = (0.0, 0.0)

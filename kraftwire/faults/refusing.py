@@ -120,6 +120,13 @@ def _selected(
     return Refused(part=part)
 
 
+def has_place(api_key: int, version: int) -> bool:
+    """Return whether a response can carry an error at all."""
+    return is_at_top(api_key, version) or any(
+        each.has_errors for each in answers_of(api_key, version)
+    )
+
+
 def _whole(request: Message, version: int, error: Error) -> Refused | None:
     answer = refusal(request, version, lambda _: error, error)
     answers = answers_of(request.API_KEY, version)

@@ -6,14 +6,17 @@ A row names APIs, what happens (one of `FAULTS`) and what limits it; `FaultRow` 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from kraftwire import messages
 from kraftwire.errors import UsageError
 from kraftwire.faults.fault import Fault
+from kraftwire.faults.paths import falsifier
+from kraftwire.faults.refusing import has_place
 from kraftwire.faults.rules import FaultRule, Limits
-from kraftwire.faults.selectors import Offered, select
+from kraftwire.faults.selectors import Offered, RowError, Selector, select
 from kraftwire.protocol.entities import KINDS, PARTITION
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -41,14 +44,6 @@ class RuleOptions(TypedDict, total=False):
     seed: int
     from_s: float
     for_s: float
-
-
-class RowError(UsageError):
-    """A value of a row that cannot be; `key` is its name, empty where the row itself is wrong."""
-
-    def __init__(self, key: str, problem: str) -> None:
-        self.key = key
-        super().__init__(f"{key}: {problem}" if key else problem)
 
 
 def error_code(name: Any) -> ErrorCode:
@@ -83,8 +78,10 @@ def _observe(value: Any, _: Mapping[str, Any]) -> Fault:
 
 
 def _falsify(value: Any, _: Mapping[str, Any]) -> Fault:
+    if isinstance(value, Mapping):
+        return Fault(values=value)
     if not callable(value):
-        raise UsageError(f"expected a function, found {value!r:.60}")
+        raise UsageError(f"expected a map of paths and values, found {value!r:.60}")
     return Fault(change_response=lambda response, _: value(response))
 
 
@@ -157,25 +154,77 @@ def _choice(value: Any, *choices: Any) -> Any:
 
 
 def _each(kind: type, value: Any) -> tuple[Any, ...]:
-    values = (value,) if isinstance(value, str | int) else tuple(value)
-    if not values or not all(isinstance(one, kind) and one is not True for one in values):
-        raise UsageError(f"expected {kind.__name__} or a list of them, found {value!r:.60}")
+    values = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
+    is_bad = any(not isinstance(one, kind) or isinstance(one, bool) for one in values)
+    if not values or is_bad:
+        words = "a whole number" if kind is int else "a text"
+        raise UsageError(f"expected {words} or a list of them, found {value!r:.60}")
     return values
 
 
 def new_rule(row: Mapping[str, Any], offered: Offered = messages.API_VERSIONS) -> FaultRule:
     """Return the rule of a row, for a server with these APIs. Raises: RowError."""
-    for key in row:
-        if key not in _KEYS:
-            near = get_close_matches(str(key), _KEYS, n=1, cutoff=0.5)
-            raise RowError(str(key), f"no such key; did you mean {(*near, 'api')[0]}?")
+    _check_keys(row)
     if _SCRIPT in row:
         if any(key in row for key in (*FAULTS, *_OF_FAULT)):
             raise RowError(_SCRIPT, "a script has its faults in its list")
         faults = _checked(_SCRIPT, _script, row[_SCRIPT])
     else:
         faults = (_fault(row),)
-    return FaultRule(_selector(row, offered), *faults, limits=_limits(row))
+    selector = _selector(row, offered)
+    for fault in faults:
+        _check_error(fault, selector, is_exact="versions" in row)
+    if any(each.values is not None for each in faults):
+        key = _SCRIPT if _SCRIPT in row else "falsify"
+        faults, selector = _checked(key, _with_values, faults, selector)
+    return FaultRule(selector, *faults, limits=_limits(row), row=row)
+
+
+def rule_json(rule: FaultRule) -> dict[str, Any]:
+    """Return a rule as JSON: its row, its id, and what it has done so far."""
+    shown = {key: _shown(value) for key, value in rule.row.items()}
+    done = {"count": rule.count, "not_carried": dict(rule.not_carried)}
+    return {"id": rule.id, **shown, **done}
+
+
+def _shown(value: Any) -> Any:
+    return f"function {getattr(value, '__name__', '')}".strip() if callable(value) else value
+
+
+def _check_keys(row: Mapping[str, Any]) -> None:
+    for key in row:
+        if key not in _KEYS:
+            near = get_close_matches(str(key), _KEYS, n=1, cutoff=0.5)
+            raise RowError(str(key), f"no such key; did you mean {(*near, 'api')[0]}?")
+
+
+def _check_error(fault: Fault, selector: Selector, *, is_exact: bool) -> None:
+    """Raise RowError if no version, or not all of those that were named, can carry the error."""
+    if fault.error is None:
+        return
+    lacking = [
+        f"{messages.API_NAMES[key]} v{version}"
+        for key, versions in selector.versions.items()
+        for version in versions
+        if not has_place(key, version)
+    ]
+    count = sum(map(len, selector.versions.values()))
+    if len(lacking) == count or (is_exact and lacking):
+        raise RowError("refuse", f"a response has no place for an error in {', '.join(lacking)}")
+
+
+def _with_values(
+    faults: tuple[Fault, ...], selector: Selector
+) -> tuple[tuple[Fault, ...], Selector]:
+    """Put functions in the place of values by path, and leave only the versions that have them."""
+    done = []
+    for fault in faults:
+        if fault.values is not None:
+            change, versions = falsifier(fault.values, selector.versions)
+            selector = replace(selector, versions=versions)
+            fault = replace(fault, change_response=change)
+        done.append(fault)
+    return tuple(done), selector
 
 
 def _fault(row: Mapping[str, Any]) -> Fault:
@@ -196,6 +245,9 @@ def _script(answers: Any) -> tuple[Fault, ...]:
     if not isinstance(answers, list | tuple) or not answers:
         raise UsageError(f"expected a list of errors and faults, found {answers!r:.60}")
     rows = [{"refuse": one} if isinstance(one, str) else one for one in answers]
+    for row in rows:
+        if not isinstance(row, Mapping) or not row.keys() <= {*FAULTS, *_OF_FAULT}:
+            raise UsageError(f"expected an error or a fault, found {row!r:.60}")
     return tuple(Fault() if one == {"refuse": "NONE"} else _fault(one) for one in rows)
 
 
@@ -208,29 +260,24 @@ def _checked(key: str, read: Callable[..., Any], *values: Any) -> Any:
         raise RowError(key, str(error)) from None
 
 
-def _selector(row: Mapping[str, Any], offered: Offered) -> Any:
+def _selector(row: Mapping[str, Any], offered: Offered) -> Selector:
     if "api" not in row:
         raise RowError("", "a rule names an api, such as Produce or *")
-    names = {
-        kind: _checked(kind, _each, int if kind == PARTITION else str, row[kind])
-        for kind in KINDS
-        if kind in row
+    lists = {
+        key: _checked(key, _each, int if key == PARTITION else str, row[key])
+        for key in ("api", "client_id", *KINDS)
+        if key in row
     }
-    client_id = row.get("client_id", ())
-    apis = _checked("api", _each, str, row["api"])
-
-    def selected() -> Any:
-        return select(
-            apis,
-            offered,
-            versions=row.get("versions"),
-            node=row.get("node"),
-            sender=row.get("broker"),
-            client_id=_each(str, client_id) if client_id else (),
-            names=names,
-        )
-
-    return _checked("api", selected)
+    ids = {key: _checked(key, _integer, row[key], 0) for key in ("node", "broker") if key in row}
+    return select(
+        lists["api"],
+        offered,
+        versions=row.get("versions"),
+        node=ids.get("node"),
+        sender=ids.get("broker"),
+        client_id=lists.get("client_id", ()),
+        names={kind: lists[kind] for kind in KINDS if kind in lists},
+    )
 
 
 def _limits(row: Mapping[str, Any]) -> Limits:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from kraftwire import messages
 from kraftwire.errors import UsageError
@@ -47,6 +47,7 @@ class Limits:
 
 
 _NO_LIMITS = Limits()
+_NO_ROW: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,15 @@ class FaultRule:
     removes the rule. Methods may be called in any thread.
     """
 
-    def __init__(self, selector: Selector, *faults: Fault, limits: Limits = _NO_LIMITS) -> None:
+    def __init__(
+        self,
+        selector: Selector,
+        *faults: Fault,
+        limits: Limits = _NO_LIMITS,
+        row: Mapping[str, Any] = _NO_ROW,
+    ) -> None:
+        """`row` is what the rule was made of, for people."""
+        self.row = row
         self.selector = selector
         self.faults = faults
         self.limits = limits

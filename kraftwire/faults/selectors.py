@@ -23,6 +23,14 @@ _OF_ADMINISTRATORS = {"UnregisterBroker", "UnregisterController"}
 _VERSIONS = re.compile(r"(\d{1,5})(?:-(\d{1,5})|(\+))?", re.ASCII)
 
 
+class RowError(UsageError):
+    """A value of a rule that cannot be; `key` is its name, empty where the rule itself is wrong."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        self.key = key
+        super().__init__(f"{key}: {problem}" if key else problem)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestHead:
     """What is known of a request before its body is read. `node` is the id of the node asked."""
@@ -110,7 +118,7 @@ def select(
 ) -> Selector:
     """Return a selector of requests to a server with these APIs.
 
-    Raises: UsageError for one that nothing fits.
+    Raises: RowError for one that nothing fits.
     """
     given = names or {}
     by_key: dict[int, range] = {}
@@ -119,7 +127,7 @@ def select(
         fitting = {key: _fitting(key, offered[key], versions, given, sender) for key in keys}
         by_key |= {key: found for key, found in fitting.items() if found}
         if not any(fitting.values()):
-            raise UsageError(_nothing_fits(api, keys, offered, versions, given))
+            raise _nothing_fits(api, keys, offered, versions, given)
     return Selector(versions=by_key, node=node, sender=sender, client_id=client_id, names=given)
 
 
@@ -129,7 +137,7 @@ def _keys(api: str, offered: Offered) -> list[int]:
         known = [messages.API_NAMES[key] for key in offered]
         near = get_close_matches(api, known, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else "kraftwire schema lists all"
-        raise UsageError(f"there is no API {api!r} here; {hint}")
+        raise RowError("api", f"there is no API {api!r} here; {hint}")
     return found
 
 
@@ -137,11 +145,11 @@ def parse_versions(text: int | str) -> range:
     """Parse one version or a range as schemas have it: ``3``, ``3-7``, ``3+``."""
     found = _VERSIONS.fullmatch(str(text))
     if found is None or isinstance(text, bool):
-        raise UsageError(f"versions are such as 3, 3-7 or 3+, not {text!r:.60}")
+        raise RowError("versions", f"expected such as 3, 3-7 or 3+, found {text!r:.60}")
     low, high, is_open = found.groups()
     last = int(high or low)
     if last < int(low):
-        raise UsageError(f"versions {text} end before they begin")
+        raise RowError("versions", f"{text} ends before it begins")
     return range(int(low), 1 << 15 if is_open else last + 1)
 
 
@@ -176,16 +184,15 @@ def _nothing_fits(
     offered: Offered,
     versions: int | str | None,
     names: Mapping[str, object],
-) -> str:
+) -> RowError:
     """Return why no request of an API can be selected."""
-    if versions is not None and not any(
-        _fitting(key, offered[key], versions, {}, None) for key in keys
-    ):
+    if not any(_fitting(key, offered[key], versions, {}, None) for key in keys):
         if len(keys) > 1:
-            return f"no API {api} has versions {versions}"
+            return RowError("versions", f"no API {api} has {versions}")
         low, high = offered[keys[0]]
-        return f"{api} has versions {low}-{high}, not {versions}"
+        return RowError("versions", f"{api} has {low}-{high}, not {versions}")
     if names:
-        given = " and ".join(f"{kind}=" for kind in KINDS if kind in names)
-        return f"no request of {api} names what {given} would select"
-    return f"no request of {api} names the broker that sends it"
+        given = [kind for kind in KINDS if kind in names]
+        words = " and a ".join(given)
+        return RowError(given[-1], f"no request of {api} of these versions names a {words}")
+    return RowError("broker", f"no request of {api} names the broker that sends it")

@@ -172,6 +172,18 @@ def from_json(facts: MessageFacts, data: Any, version: int) -> Any:
     return _FromJson(facts, version).struct(facts.root, data, "")
 
 
+def field_from_json(
+    facts: MessageFacts, field: FieldFacts, data: Any, version: int, *, is_element: bool = False
+) -> Any:
+    """Build the value of one field of a message, or of one element of it.
+
+    Raises: WireError.
+    """
+    reader = _FromJson(facts, version)
+    read = reader.one if is_element else reader.field
+    return read(field, data, field.name)
+
+
 class _FromJson:
     def __init__(self, facts: MessageFacts, version: int) -> None:
         self.facts = facts
