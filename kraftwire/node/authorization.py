@@ -75,7 +75,7 @@ class Authorization:
                     request.version,
                     rule,
                     lambda access: self._allows(request, access),
-                    lambda topic_id: _topic_name(context, topic_id),
+                    lambda topic_id: topic_name(context, topic_id),
                 )
             )
         except _AclsNotLoaded:
@@ -182,7 +182,7 @@ def _claimed_replicas(message: Any) -> Iterator[int]:
                 yield partition.replica_id if name == "Vote" else partition.leader_id
 
 
-def _topic_name(context: Context, topic_id: bytes) -> str | None:
+def topic_name(context: Context, topic_id: bytes) -> str | None:
     """Return the name of the quorum's own topic, or of one in the log."""
     topic = context.config.topic
     return topic.name if topic_id == topic.topic_id else context.image.topic_name(topic_id)

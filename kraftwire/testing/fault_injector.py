@@ -16,9 +16,10 @@ import trio
 from kraftwire import messages
 from kraftwire.errors import UsageError
 from kraftwire.faults.rows import new_rule
-from kraftwire.faults.rules import FaultRule, FaultRules
+from kraftwire.faults.rules import FaultRule, FaultRules, no_topic_names
 from kraftwire.faults.selectors import Offered, RequestHead
 from kraftwire.node.context import Answer, Request
+from kraftwire.protocol.entities import TopicName
 from kraftwire.wire.message import Message
 
 
@@ -34,10 +35,17 @@ class FaultInjector:
         self._rules = FaultRules(self._end)
         self._removals: dict[FaultRule, trio.Event] = {}
 
-    async def middleware(self, request: Request, answer: Answer) -> Message | None:
-        """Answer a request as the newest rule for it says, or as the node does."""
-        head = RequestHead(request.api_key, request.version, request.client_id)
-        decision = self._rules.decide(head, time.monotonic(), request.message)
+    async def middleware(
+        self,
+        request: Request,
+        answer: Answer,
+        *,
+        node: int | None = None,
+        topic_name: TopicName = no_topic_names,
+    ) -> Message | None:
+        """Answer a request to a node as the newest rule for it says, or as the node does."""
+        head = RequestHead(request.api_key, request.version, request.client_id, node)
+        decision = self._rules.decide(head, time.monotonic(), request.message, topic_name)
         if decision.answer is not None:
             return decision.answer
         fault, rule = decision.fault, decision.rule

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 import trio
 
 from kraftwire.errors import ApiError, KraftwireError
 from kraftwire.node.app import Node, first_error
+from kraftwire.node.authorization import topic_name
 from kraftwire.node.config import NodeConfig
+from kraftwire.protocol.entities import TopicName
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.fault_injector import FaultInjector
 
@@ -72,7 +75,10 @@ class ThreadedNodes:
 
     def start_node(self, id: int) -> None:
         """Start a node on its files, and return once it accepts connections. Raises: as `start`."""
-        node = Node(self._configs[id], middleware=self._faults.middleware)
+        node = Node(
+            self._configs[id],
+            middleware=partial(self._faults.middleware, node=id, topic_name=self._topic_name(id)),
+        )
         self._failure = None
         ended = self._ended[id] = threading.Event()
         ready = threading.Event()
@@ -81,6 +87,10 @@ class ThreadedNodes:
         ready.wait()
         if ended.is_set():
             raise self._failure or KraftwireError(f"node {id} has ended")
+
+    def _topic_name(self, id: int) -> TopicName:
+        """Return a function that names the topics that a node knows."""
+        return lambda topic_id: topic_name(self.nodes[id].context, topic_id)
 
     def _spawn(
         self, id: int, node: Node, ready: threading.Event, ended: threading.Event

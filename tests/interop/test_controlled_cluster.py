@@ -12,12 +12,16 @@ import pytest
 
 from kraftwire.client.sync import BlockingConnection
 from kraftwire.controller.versions import SUPPORTED_FEATURES
-from kraftwire.errors import StorageError, UsageError
+from kraftwire.errors import ApiError, StorageError, UsageError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.protocol.envelope import encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.principal import ANONYMOUS, encode_principal
 from kraftwire.testing import Cluster, kafka_cluster
 from kraftwire.wire.message import Message
 
@@ -123,6 +127,38 @@ def test_an_answer_is_delayed(cluster: Cluster) -> None:
     before = time.monotonic()
     create(cluster)
     assert time.monotonic() - before >= 0.2
+
+
+def test_a_topic_is_refused_and_another_decided(cluster: Cluster) -> None:
+    """Each as if it stood alone, in the order of the request."""
+    topics = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("t", "u")
+    ]
+    with cluster.controller.refuse("CreateTopics", "POLICY_VIOLATION", topic="t"):
+        answer = ask(cluster, CreateTopicsRequest(topics=topics))
+    assert [(each.name, each.error_code) for each in answer.topics] == [
+        ("t", ErrorCode.POLICY_VIOLATION),
+        ("u", ErrorCode.INVALID_REPLICATION_FACTOR),
+    ]
+
+
+@pytest.mark.parametrize("is_forwarded", [False, True])
+def test_a_connection_ends_in_place_of_an_answer(cluster: Cluster, is_forwarded: bool) -> None:
+    """Also where a broker forwards the request of a client."""
+    request: Message = CreateTopicsRequest()
+    if is_forwarded:
+        header = RequestHeader(
+            request_api_key=request.API_KEY, request_api_version=7, correlation_id=1, client_id="c"
+        )
+        request = EnvelopeRequest(
+            request_data=encode_request(header, request),
+            request_principal=encode_principal(ANONYMOUS),
+            client_host_address=bytes([127, 0, 0, 1]),
+        )
+    rule = cluster.controller.drop("CreateTopics", "after")
+    with pytest.raises(ApiError, match="closed"):
+        ask(cluster, request)
+    assert rule.count == 1
 
 
 def test_an_answer_is_falsified(cluster: Cluster) -> None:

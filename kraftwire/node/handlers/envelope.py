@@ -61,8 +61,8 @@ FORWARDED = frozenset(
 _MOVED = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
-async def handle(request: Request, context: Context) -> EnvelopeResponse:
-    """Answer the request in an envelope."""
+async def handle(request: Request, context: Context) -> EnvelopeResponse | None:
+    """Answer the request in an envelope; None if that request has no answer."""
     envelope = body(request, EnvelopeRequest)
     if context.raft.leader_id != context.key.id:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
@@ -87,7 +87,7 @@ async def handle(request: Request, context: Context) -> EnvelopeResponse:
     )
     answer = await context.answer(inner)
     if answer is None:
-        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return None
     if _holds(answer, _MOVED):
         # The broker looks for the controller again, and sends it the request (C-ENV-3).
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)

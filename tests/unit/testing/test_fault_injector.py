@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from kraftwire.errors import UsageError
 from kraftwire.faults.rules import FaultRule
+from kraftwire.messages.alter_partition_request import AlterPartitionRequest, TopicData
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.node.context import Request
@@ -35,11 +36,13 @@ class Served:
         self.before_answer()
         return BrokerHeartbeatResponse()
 
-    async def serve(self) -> None:
-        """Answer the heartbeat."""
-        message = BrokerHeartbeatRequest(broker_id=1)
+    async def serve(self, message: Message | None = None) -> None:
+        """Answer a request, the heartbeat without one."""
+        message = message or BrokerHeartbeatRequest(broker_id=1)
         request = Request(message.API_KEY, message.VERSIONS.high, message)
-        self.response = await self.injector.middleware(request, self._answer)
+        self.response = await self.injector.middleware(
+            request, self._answer, node=3, topic_name={bytes(16): None, b"t" * 16: "t"}.get
+        )
 
 
 @pytest.mark.trio
@@ -106,6 +109,18 @@ async def test_a_connection_ends(when: str, decisions: int) -> None:
     served = Served(drop=when)
     await served.serve()
     assert (served.response, served.decisions) == (None, decisions)
+
+
+@pytest.mark.trio
+async def test_a_rule_may_name_the_node_and_a_topic() -> None:
+    """By the name of its id, as the node knows it."""
+    served = Served(drop="before", node=3)
+    served.injector.add_row({"api": "BrokerHeartbeat", "drop": "before", "node": 4})
+    await served.serve()
+    rule = served.injector.add_row({"api": "AlterPartition", "drop": "before", "topic": "t"})
+    for topic_id in (b"t" * 16, b"u" * 16):
+        await served.serve(AlterPartitionRequest(topics=[TopicData(topic_id=topic_id)]))
+    assert (served.rule.count, rule.count, served.decisions) == (1, 1, 1)
 
 
 def test_nodes_have_no_faults_of_bytes() -> None:
