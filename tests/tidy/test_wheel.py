@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-import sysconfig
 import tarfile
 import tomllib
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from kraftwire import __version__, engine
-from tests.tidy.distributions import build, built_wheel
+from tests.tidy.distributions import Environment, build, built_wheel, environment
 from tests.tidy.sources import ROOT
 
 # In the wheel of packages/sim instead.
@@ -25,54 +21,19 @@ _SIMULATOR = ("kraftwire/sim/", "kraftwire/cli/sim/")
 VOTE = '{"clusterId":null,"topics":[]}'
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """An environment with the wheel in it, far from the checkout."""
-
-    folder: Path
-
-    def run(self, program: str, *arguments: str, stdin: str = "", **variables: str) -> str:
-        """Standard output of a program of the environment, with further variables."""
-        done = subprocess.run(
-            [self.folder / "bin" / program, *arguments],
-            cwd=self.folder,
-            env={**os.environ, **variables},
-            input=stdin,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project's wheel."""
     return built_wheel(tmp_path_factory.mktemp("wheel"), ROOT)
 
 
-def _install(wheel: Path, folder: Path) -> None:
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--no-index", "--disable-pip-version-check", wheel], check=True)
-
-
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """A new environment: the wheel, and after it the libraries of this run's environment.
-
-    The libraries come through a path file, which does not follow the path files next to them: the
-    checkout that is installed there as editable stays out of sight.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    _install(wheel, folder)
-    (site,) = (folder / "lib").glob("python*/site-packages")
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Installed(folder)
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A new environment with the wheel and what that needs."""
+    return environment(tmp_path_factory.mktemp("environment"), wheel)
 
 
-def _can_bebuilt_wheel() -> bool:
+def _can_be_built() -> bool:
     """Whether the checkout's own engine, built by the same hook, is there."""
     return engine.C in engine.available()
 
@@ -88,7 +49,7 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(_SIMULATOR)]
     assert not [name for name in names if name.endswith((".c", ".h", ".md"))]
     has_engine = any(name.startswith("kraftwire/engine/_core.") for name in names)
-    assert has_engine or not _can_bebuilt_wheel()
+    assert has_engine or not _can_be_built()
     is_for_all = wheel.name.endswith("-py3-none-any.whl")
     compiled = [name for name in names if name.endswith((".so", ".pyd"))]
     assert len(compiled) == (0 if is_for_all else 1), "one for this interpreter alone"
@@ -108,19 +69,19 @@ def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
     assert modes[".ci/run"] & 0o111
 
 
-def test_the_wheel_brings_the_engine(installed: Installed) -> None:
+def test_the_wheel_brings_the_engine(installed: Environment) -> None:
     """Where it can be built, it is part of the wheel without an option."""
     version = installed.run("kraftwire", "--version")
     assert version.splitlines()[1] == f"engine: {engine.available()[0]}"
 
 
-def test_the_wheel_is_what_runs(installed: Installed) -> None:
+def test_the_wheel_is_what_runs(installed: Environment) -> None:
     """Otherwise the tests below would test the checkout."""
     place = installed.run("python", "-c", "import kraftwire; print(kraftwire.__file__)")
     assert Path(place.strip()).is_relative_to(installed.folder)
 
 
-def test_every_module_of_the_wheel_can_be_imported(installed: Installed) -> None:
+def test_every_module_of_the_wheel_can_be_imported(installed: Environment) -> None:
     """A module that reads a file of the checkout fails here, as does a forgotten dependency."""
     code = (
         "import importlib, pkgutil, kraftwire\n"
@@ -131,12 +92,12 @@ def test_every_module_of_the_wheel_can_be_imported(installed: Installed) -> None
     installed.run("python", "-c", code)
 
 
-def test_schemas_are_shown_from_the_wheel(installed: Installed) -> None:
+def test_schemas_are_shown_from_the_wheel(installed: Environment) -> None:
     """The facts of the schemas travel inside the generated modules."""
     assert "ReplicaDirectoryId" in installed.run("kraftwire", "schema", "VoteRequest", "2")
 
 
-def test_messages_are_encoded_and_decoded_from_the_wheel(installed: Installed) -> None:
+def test_messages_are_encoded_and_decoded_from_the_wheel(installed: Environment) -> None:
     """The codec needs nothing but the wheel."""
     request = json.dumps({"name": "VoteRequest", "version": 0, "json": json.loads(VOTE)})
     encoded = json.loads(installed.run("kraftwire", "message", "encode", stdin=request + "\n"))
@@ -147,7 +108,7 @@ def test_messages_are_encoded_and_decoded_from_the_wheel(installed: Installed) -
     assert decoded["rest"] == 0
 
 
-def test_the_simulator_is_a_wheel_of_its_own(installed: Installed, tmp_path: Path) -> None:
+def test_the_simulator_is_a_wheel_of_its_own(installed: Environment, tmp_path: Path) -> None:
     """Without it one line says how to get it; with it the command is there. Order: the last."""
     missing = subprocess.run(
         [installed.folder / "bin" / "kraftwire", "sim", "run", "--seeds", "0-0"],
@@ -172,7 +133,7 @@ def test_the_simulator_is_a_wheel_of_its_own(installed: Installed, tmp_path: Pat
     sources = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kraftwire/**/sim/**/*.py")}
     sources |= {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kraftwire/sim/**/*.py")}
     assert {name for name in inside if name.endswith(".py")} == sources
-    _install(wheel, installed.folder)
+    installed.install(wheel)
     totals = json.loads(installed.run("kraftwire", "sim", "run", "--seeds", "8-8", "--json"))
     assert (totals["clusters"], totals["violations"]) == (1, 0)
 
