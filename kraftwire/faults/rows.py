@@ -56,6 +56,8 @@ def error_code(name: Any) -> ErrorCode:
 
 
 def _refuse(value: Any, row: Mapping[str, Any]) -> Fault:
+    if value == ErrorCode.NONE.name:
+        raise UsageError("NONE is no error, except in a script")
     return Fault(error=error_code(value), is_whole=_bool("whole", row.get("whole", False)))
 
 
@@ -291,6 +293,9 @@ def _limits(row: Mapping[str, Any]) -> Limits:
         for key in ("probability", "from_s", "for_s")
         if key in row
     }
-    if given.get("probability", 0) > 1:
-        raise RowError("probability", f"expected at most 1, found {row['probability']!r}")
+    if not 0 < given.get("probability", 1) <= 1:
+        problem = f"expected above 0 and at most 1, found {row['probability']!r}"
+        raise RowError("probability", problem)
+    if given.get("for_s") == 0:
+        raise RowError("for_s", "no request comes within 0 s")
     return Limits(**given)
