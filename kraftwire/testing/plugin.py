@@ -26,7 +26,8 @@ def kraftwire_quorum_options() -> dict[str, Any]:
 def kraftwire_quorum(
     tmp_path_factory: pytest.TempPathFactory, kraftwire_quorum_options: dict[str, Any]
 ) -> Iterator[Quorum]:
-    """Three kraftwire nodes that form a quorum, for this test alone; see kraftwire.testing."""
+    """Three kraftwire nodes that form a quorum, for this test alone:
+    help(kraftwire.testing.Quorum)."""
     from kraftwire.testing.nodes import quorum
 
     folder = tmp_path_factory.mktemp("kraftwire-quorum")
@@ -46,7 +47,7 @@ def kraftwire_cluster(
     tmp_path_factory: pytest.TempPathFactory, kraftwire_cluster_options: dict[str, Any]
 ) -> Iterator[Cluster]:
     """Two brokers of Kafka on three kraftwire controllers, for this test alone, which is skipped
-    where Java is missing; see kraftwire.testing."""
+    where Java is missing: help(kraftwire.testing.Cluster)."""
     from kraftwire.testing.cluster.controlled import kafka_cluster
     from kraftwire.testing.cluster.kafka import JavaMissingError
 

@@ -26,12 +26,9 @@ pytestmark = pytest.mark.slow
 
 CAPTURE = ROOT / "tests" / "golden" / "captures" / "quorum.pcap.xz"
 
-OF_QUORUM = """
-def test_another_leader_follows(kraftwire_quorum):
-    first = kraftwire_quorum.leader()
-    kraftwire_quorum.kill(first)
-    assert kraftwire_quorum.leader() != first
-"""
+# What the README shows.
+README = (ROOT / "README.md").read_text("utf-8")
+(OF_QUORUM,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 OF_CLUSTER = """
 def test_another_controller_leads(kraftwire_cluster):
