@@ -134,7 +134,7 @@ nemesis: setup
 # The documentation site in .cache/site; every warning is an error.
 docs: setup
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	$(BIN)/mkdocs build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # The tools of the targets below, separate from the environment that they inspect.
 SUPPLY := .cache/supply

@@ -22,7 +22,7 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>
 # Tab -> pages, or groups of pages; a folder stands for its README, a pattern for several of them.
 _NAVIGATION: dict[str, dict[str, tuple[str, ...]]] = {
     "Use it": {
-        "Begin": ("docs", "docs/coming-from.md", "examples"),
+        "Begin": ("README.md", "docs", "docs/coming-from.md", "examples"),
         "Read and find out": (
             "docs/decode.md",
             "docs/findings.md",
@@ -59,7 +59,7 @@ _NAVIGATION: dict[str, dict[str, tuple[str, ...]]] = {
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Order the pages, each of them once, at its first place."""
     seen: set[str] = set()
-    config.nav = [{"kraftwire": "README.md"}]
+    config.nav = []
     for tab, groups in _NAVIGATION.items():
         entries: list[str | dict[str, list[str]]] = []
         for title, patterns in groups.items():
