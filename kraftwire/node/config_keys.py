@@ -22,10 +22,10 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def _timer(name: str, default: int, *aliases: str) -> Key:
-    """A timer of Raft, which sets the field of its name."""
-    key, sets = f"controller.quorum.{name}", f"timers.{name.replace('.', '_')}"
-    return Key(key, "int", default, 0, sets=sets, aliases=(f"quorum.{name}", *aliases))
+def _timer(name: str, default: int, sets: str, *aliases: str) -> Key:
+    """A timer of Raft; KIP-595 has its name without `controller.`."""
+    aliases = (name.removeprefix("controller."), *aliases)
+    return Key(name, "int", default, 0, sets=sets, aliases=aliases)
 
 
 def _number(name: str, default: int, sets: str, low: int = -LONG_MAX) -> Key:
@@ -37,7 +37,6 @@ def _long(name: str, default: int, sets: str, low: int = -LONG_MAX) -> Key:
 
 
 _BOOTSTRAP = ("quorum.bootstrap.servers", "bootstrap.servers")
-_JWKS = "sasl.oauthbearer.jwks.endpoint."
 
 _TABLE = (
     Key("process.roles", "list"),
@@ -54,12 +53,15 @@ _TABLE = (
     Key("broker.rack", "text", sets="node.rack"),
     Key("controller.quorum.voters", "list", aliases=("quorum.voters",)),
     Key("controller.quorum.bootstrap.servers", "list", aliases=_BOOTSTRAP),
-    _timer("election.timeout.ms", 1000),
-    _timer("fetch.timeout.ms", 2000),
-    _timer("election.backoff.max.ms", 1000, "quorum.election.jitterbackoff.max.ms"),
-    _timer("append.linger.ms", 25),
-    _timer("request.timeout.ms", 2000),
-    _timer("retry.backoff.ms", 20),
+    _timer("controller.quorum.election.timeout.ms", 1000, "timers.election_timeout_ms"),
+    _timer("controller.quorum.fetch.timeout.ms", 2000, "timers.fetch_timeout_ms"),
+    _timer(
+        "controller.quorum.election.backoff.max.ms", 1000, "timers.election_backoff_max_ms",
+        "quorum.election.jitterbackoff.max.ms",
+    ),
+    _timer("controller.quorum.append.linger.ms", 25, "timers.append_linger_ms"),
+    _timer("controller.quorum.request.timeout.ms", 2000, "timers.request_timeout_ms"),
+    _timer("controller.quorum.retry.backoff.ms", 20, "timers.retry_backoff_ms"),
     # A name of KIP-595 that no release of Kafka has.
     Key("quorum.retry.backoff.max.ms", "int", None, 0),
     Key("controller.quorum.auto.join.enable", "bool", False, sets="node.auto_join"),
@@ -111,9 +113,9 @@ _TABLE = (
     Key("sasl.oauthbearer.allow.unverified.audience", "bool", False),
     Key("sasl.oauthbearer.allow.unverified.issuer", "bool", False),
     Key("sasl.oauthbearer.clock.skew.seconds", "int", 30, 0),
-    Key(f"{_JWKS}refresh.ms", "int", _HOUR_MS, 0, LONG_MAX),
-    Key(f"{_JWKS}retry.backoff.ms", "int", 100, 0, LONG_MAX),
-    Key(f"{_JWKS}retry.backoff.max.ms", "int", 10_000, 0, LONG_MAX),
+    Key("sasl.oauthbearer.jwks.endpoint.refresh.ms", "int", _HOUR_MS, 0, LONG_MAX),
+    Key("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "int", 100, 0, LONG_MAX),
+    Key("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "int", 10_000, 0, LONG_MAX),
     # Our own.
     Key(
         "kraftwire.leader.handover", "choice", "never", choices=("auto", "always", "never"),

@@ -67,8 +67,7 @@ _HANDLERS = {
     GSSAPI: f"{_SECURITY}authenticator.SaslServerCallbackHandler",
 }
 _BEARER = "sasl.oauthbearer."
-_KEYS = f"{_BEARER}jwks.endpoint."
-_KEYS_URL = f"{_KEYS}url"
+_KEYS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 _OWN_MACHINE = tuple(("http", host) for host in OWN_MACHINE)
 # Keys that say which key, certificate or login to use.
 _SECURING = re.compile(r"(?:listener\.name\..*\.)?(?:ssl\.(?:key|trust)|ssl\.client|sasl\.)")
@@ -255,16 +254,16 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
     for claim in ("audience", "issuer"):
         _check_expected(view, claim)
     checks = TokenChecks(
-        frozenset(view.listed(f"{_BEARER}expected.audience")),
-        view.get(f"{_BEARER}expected.issuer"),
-        view.get(f"{_BEARER}sub.claim.name") or "sub",
-        view.get(f"{_BEARER}scope.claim.name") or "scope",
-        view.integer(f"{_BEARER}clock.skew.seconds", OAUTHBEARER),
+        frozenset(view.listed("sasl.oauthbearer.expected.audience")),
+        view.get("sasl.oauthbearer.expected.issuer"),
+        view.get("sasl.oauthbearer.sub.claim.name") or "sub",
+        view.get("sasl.oauthbearer.scope.claim.name") or "scope",
+        view.integer("sasl.oauthbearer.clock.skew.seconds", OAUTHBEARER),
     )
     refresh = KeyRefresh(
-        view.integer(f"{_KEYS}refresh.ms", OAUTHBEARER),
-        view.integer(f"{_KEYS}retry.backoff.ms", OAUTHBEARER),
-        view.integer(f"{_KEYS}retry.backoff.max.ms", OAUTHBEARER),
+        view.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER),
+        view.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", OAUTHBEARER),
+        view.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", OAUTHBEARER),
     )
     return SignedTokens(path, url, checks, refresh)
 

@@ -58,7 +58,11 @@ def _frozen(image: MetadataImage) -> list[Message]:
 
 def test_every_type_of_record_has_its_place() -> None:
     """A type that a later release of Kafka adds must not be lost silently."""
-    assert set(messages.METADATA_RECORDS.values()) == RECORD_EFFECTS.keys()
+    types = set(messages.METADATA_RECORDS.values())
+    assert types == RECORD_EFFECTS.keys(), (
+        "RECORD_EFFECTS in kraftwire/controller/record_effects.py and the schemas differ by "
+        f"{types ^ RECORD_EFFECTS.keys()}"
+    )
 
 
 def test_a_partition_carries_all_changes() -> None:
