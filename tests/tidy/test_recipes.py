@@ -12,8 +12,8 @@ RECIPES = recipes()
 
 
 def test_the_page_has_recipes() -> None:
-    """The six changes that people make most often."""
-    assert len(RECIPES) == 6
+    """The ten changes that people make most often."""
+    assert len(RECIPES) == 10
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
