@@ -23,9 +23,14 @@ def _open_private(path: str, flags: int) -> int:
 
 
 class CaptureFile:
-    """Writes the frames of all connections. Raises: UsageError if the file cannot be made."""
+    """Writes the frames of all connections. Raises: UsageError if the file cannot be made.
 
-    def __init__(self, path: str) -> None:
+    `option` names the path's origin. A file that exists is continued, unless it `is_new`.
+    """
+
+    def __init__(
+        self, path: str, *, option: str = "kraftwire.capture.file", is_new: bool = False
+    ) -> None:
         self.path = path
         self._file: BinaryIO | None
         try:
@@ -33,9 +38,11 @@ class CaptureFile:
             # node appends a new section to the file. Only the owner may read it: it holds what
             # clients sent.
             self._file = open(path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
+            if is_new:
+                self._file.truncate(0)
         except OSError as error:
             problem = error.strerror or error
-            raise UsageError(f"kraftwire.capture.file={path}: {problem}") from error
+            raise UsageError(f"{option}={path}: {problem}") from error
         self.write(capture_start())
 
     def tap(self, stream: Stream, accepted: bool) -> _Tap | None:

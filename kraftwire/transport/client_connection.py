@@ -136,7 +136,7 @@ class ClientConnection:
         session = ClientSession(client_id, own_versions=own_versions, aim=aim)
         awaited = "connection"
         with trio.move_on_after(timeout_s):
-            stream = await _opened(address, open_stream or trio.open_tcp_stream)
+            stream = await opened(address, open_stream or trio.open_tcp_stream)
             secured = None
             if security is not None:
                 from kraftwire.transport.secured_stream import secure
@@ -286,7 +286,9 @@ class ClientConnection:
         return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")
 
 
-async def _opened(address: Address, open_stream: OpenStream) -> Stream:
+async def opened(
+    address: Address, open_stream: OpenStream = trio.open_tcp_stream
+) -> Stream:
     """Connect, trying every address of the host.
 
     Raises: ApiError NETWORK_EXCEPTION from the OSError, UnknownHostError.
