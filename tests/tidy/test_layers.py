@@ -20,6 +20,7 @@ LAYERS = (
     ("raft", "log", "controller", "faults"),
     ("replica", "transport", "capture"),
     ("node", "sim", "decode"),
+    ("proxy",),
     ("story", "client"),
     ("spark", "inspect", "testing"),
     ("cli",),
@@ -29,7 +30,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Libraries that are slow to import or shape the code around them stay where they belong.
 LIBRARIES = {
-    "trio": {"node", "client", "transport", "testing"},
+    "trio": {"node", "client", "proxy", "transport", "testing"},
     "click": {"cli"},
     "h11": {"node"},
     "construct": {"decode"},

@@ -1,0 +1,237 @@
+"""The proxy as a process or a task: its listeners, its connections, what it says.
+
+There is one listener for the bootstrap addresses, and one for each node that an answer has named.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+
+import trio
+
+from kraftwire.errors import FAULTS, ApiError, SecurityError, UsageError, WireError
+from kraftwire.faults.rules import FaultRule, FaultRules
+from kraftwire.node.capture import CaptureFile
+from kraftwire.node.listener import probe_peer, raise_descriptor_limit
+from kraftwire.protocol.endpoint import Address, address_text
+from kraftwire.proxy.addresses import Node, rewrite_response
+from kraftwire.proxy.connection import ProxiedConnection
+from kraftwire.proxy.events import Side
+from kraftwire.proxy.layer import ProxyLayer
+from kraftwire.proxy.nodes import NodeTable
+from kraftwire.proxy.settings import ProxySettings
+from kraftwire.proxy.sockets import Interface, interfaces, listen, listen_near
+from kraftwire.proxy.state import ConnectionState, Shared
+from kraftwire.proxy.upstream import TIMEOUT_S, Upstream
+from kraftwire.transport.streams import Stream, Tap, close_now
+
+# Each connection has two ends; some descriptors are for listeners and files.
+_DESCRIPTORS_RESERVED = 256
+# The same line is said again after this time, in seconds; so many different ones are remembered.
+_QUIET_S = 10.0
+_LINES_MAX = 1000
+
+_WANTS_LOGIN = (
+    "the cluster wants a login: brokers are listed once a client has logged in and asked for them"
+)
+_TOO_MANY = "a connection is refused: {} are open, as many as this process may have"
+
+
+class Proxy:
+    """A proxy. Order: `run` once; all other calls from its trio thread, once `bootstrap` is set.
+
+    `announce` gets the lines for programs (``bootstrap HOST:PORT``, ``broker ID HOST:PORT``), `say`
+    those for people.
+    """
+
+    def __init__(
+        self,
+        settings: ProxySettings,
+        *,
+        announce: Callable[[str], object],
+        say: Callable[[str], object],
+    ) -> None:
+        self.bootstrap: Address | None = None
+        self.rules = FaultRules(on_remove=self._on_remove)
+        self._settings = settings
+        self._announce = announce
+        self._say_line = say
+        self._upstream = Upstream(settings.upstream, settings.upstream_security)
+        self._table = NodeTable(self._open_listener)
+        self._capture: CaptureFile | None = None
+        if settings.capture is not None:
+            self._capture = CaptureFile(settings.capture, option="--capture", is_new=True)
+        self._shared = Shared(
+            find_here=self._table.find_here,
+            rules=self.rules,
+            records=self._capture is not None,
+        )
+        self._interfaces: tuple[Interface, ...] = ()
+        self._next_port = 0
+        self._connections: set[ProxiedConnection] = set()
+        self._connections_max = 0
+        self._nursery: trio.Nursery | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._said: dict[str, float] = {}
+
+    async def run(
+        self, *, task_status: trio.TaskStatus[Address] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled; the status is the bootstrap address.
+
+        Raises: OSError if the port is taken, ApiError, SecurityError or WireError if the cluster
+        does not answer.
+        """
+        self._connections_max = max(1, (raise_descriptor_limit() - _DESCRIPTORS_RESERVED) // 2)
+        self._token = trio.lowlevel.current_trio_token()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                await self._start()
+                assert self.bootstrap is not None
+                task_status.started(self.bootstrap)
+        finally:
+            if self._capture is not None:
+                self._capture.close()
+
+    def add_rule(self, rule: FaultRule) -> FaultRule:
+        """Put a rule in force."""
+        return self.rules.add(rule, trio.current_time())
+
+    def summary(self) -> Iterator[str]:
+        """Yield lines that say what was requested, by client, and what each rule did."""
+        for client, requests in groupby(self._shared.traffic.rows(), key=itemgetter(0)):
+            apis = ", ".join(f"{api} {count}" for _, api, count in requests)
+            yield f"{'no client id' if client is None else client}: {apis}"
+        for rule in reversed(tuple(self.rules)):
+            keys = ", ".join(f"{key} {value}" for key, value in rule.row.items())
+            missed = ", ".join(f"{api} {count}" for api, count in rule.not_carried.items())
+            note = f"; passed without a place for the error: {missed}" if missed else ""
+            yield f"rule {rule.id} ({keys}): {rule.count} requests{note}"
+
+    async def _start(self) -> None:
+        host, port = self._settings.listen
+        try:
+            self._interfaces = await interfaces(host)
+            sockets = listen(self._interfaces, port)
+        except OSError as error:
+            text = error.strerror or str(error)
+            raise OSError(error.errno, text, address_text((host, port))) from None
+        self._next_port = port and port + 1
+        try:
+            found = await self._upstream.nodes()
+        except BaseException:
+            for one in sockets:
+                one.close()
+            raise
+        self.bootstrap = self._advertised(sockets)
+        self._announce(f"bootstrap {address_text(self.bootstrap)}")
+        self._accept(sockets, None)
+        if found is None:
+            self._say(_WANTS_LOGIN)
+        else:
+            rewrite_response(found, self._upstream.role, self._table.find_here)
+
+    def _open_listener(self, node: Node) -> Address:
+        """Open the listener of a node that is new. Raises: UsageError."""
+        try:
+            sockets = listen_near(self._interfaces, self._next_port)
+        except OSError as error:
+            raise UsageError(f"no listener for {node.role} {node.id}: {error.strerror}") from None
+        if self._next_port:
+            self._next_port += 1
+        address = self._advertised(sockets)
+        self._announce(f"{node.role} {node.id} {address_text(address)}")
+        self._accept(sockets, node)
+        return address
+
+    def _advertised(self, sockets: list[socket.socket]) -> Address:
+        host = self._settings.advertised_host or self._settings.listen[0]
+        return host, sockets[0].getsockname()[1]
+
+    def _accept(self, sockets: list[socket.socket], node: Node | None) -> None:
+        assert self._nursery is not None
+        listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in sockets]
+        serve = partial(trio.serve_listeners, handler_nursery=self._nursery)
+        self._nursery.start_soon(serve, partial(self._serve, node), listeners)
+
+    async def _serve(self, node: Node | None, accepted: trio.SocketStream) -> None:
+        """Serve one client, whatever happens."""
+        try:
+            if len(self._connections) >= self._connections_max:
+                self._say(_TOO_MANY.format(len(self._connections)))
+                return
+            probe_peer(accepted.socket)
+            await self._pass_on(node, accepted)
+        except (ApiError, SecurityError, WireError) as error:
+            self._say(str(error))
+        except (OSError, trio.BrokenResourceError):
+            pass
+        except (ExceptionGroup, *FAULTS) as fault:
+            self._say(f"a connection is ended by a bug: {fault!r}")
+        finally:
+            close_now(accepted)
+
+    async def _pass_on(self, node: Node | None, accepted: trio.SocketStream) -> None:
+        client = await self._secured(accepted)
+        address = None if node is None else self._table.upstream(node)
+        opened, stream = await self._upstream.connect(address)
+        state = ConnectionState(
+            shared=self._shared,
+            role=self._upstream.role if node is None else node.role,
+            node=None if node is None else node.id,
+        )
+        connection = ProxiedConnection(
+            ProxyLayer(state),
+            {Side.CLIENT: client, Side.UPSTREAM: stream},
+            say=self._say,
+            taps=self._taps(accepted, opened),
+        )
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+
+    async def _secured(self, accepted: trio.SocketStream) -> Stream:
+        """Do the handshake of a client. Raises: trio.BrokenResourceError."""
+        tls = self._settings.listener_tls
+        if tls is None:
+            return accepted
+        stream = trio.SSLStream(accepted, tls.context, server_side=True, https_compatible=True)
+        with trio.move_on_after(TIMEOUT_S):
+            await stream.do_handshake()
+            return stream
+        raise trio.BrokenResourceError
+
+    def _taps(self, accepted: trio.SocketStream, opened: trio.SocketStream) -> dict[Side, Tap]:
+        if self._capture is None:
+            return {}
+        found = {
+            Side.CLIENT: self._capture.tap(accepted, True),
+            Side.UPSTREAM: self._capture.tap(opened, False),
+        }
+        return {side: tap for side, tap in found.items() if tap is not None}
+
+    def _on_remove(self, _: FaultRule) -> None:
+        """Let go what a rule has held; called in any thread."""
+        if self._token is not None:
+            self._token.run_sync_soon(self._resume)
+
+    def _resume(self) -> None:
+        for connection in self._connections:
+            connection.resume()
+
+    def _say(self, text: str) -> None:
+        """Say something to people, not the same all the time."""
+        now = time.monotonic()
+        if now - self._said.get(text, -_QUIET_S) < _QUIET_S:
+            return
+        if len(self._said) >= _LINES_MAX:
+            self._said.clear()
+        self._said[text] = now
+        self._say_line(text)
