@@ -38,7 +38,12 @@ _NAVIGATION: dict[str, dict[str, tuple[str, ...]]] = {
             "docs/security.md",
             "examples/secured",
         ),
-        "Test and program": ("docs/tests.md", "docs/client.md", "docs/messages.md"),
+        "Test and program": (
+            "docs/tests.md",
+            "docs/proxy.md",
+            "docs/client.md",
+            "docs/messages.md",
+        ),
     },
     "Reference": {"": ("docs/public.md", "docs/reference.md", "CHANGELOG.md", "SECURITY.md")},
     "How it works": {

@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.cluster:cluster",
         "Run brokers of Kafka on kraftwire controllers, on this machine.",
     ),
+    "proxy": (
+        "kraftwire.cli.proxy:proxy",
+        "Let requests fail on their way to a cluster, by rules.",
+    ),
     "node": (
         "kraftwire.cli.node:node",
         "Run a node of a quorum.",
