@@ -40,6 +40,7 @@ class CaptureFile:
             self._file = open(path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115
             if is_new:
                 self._file.truncate(0)
+                os.chmod(self._file.fileno(), 0o600)
         except OSError as error:
             problem = error.strerror or error
             raise UsageError(f"{option}={path}: {problem}") from error

@@ -29,6 +29,7 @@ from kraftwire.proxy.sockets import Interface, interfaces, listen, listen_near
 from kraftwire.proxy.state import ConnectionState, Shared
 from kraftwire.proxy.upstream import TIMEOUT_S, Upstream
 from kraftwire.transport.streams import Stream, Tap, close_now
+from kraftwire.wire.message import Message
 
 # Each connection has two ends; some descriptors are for listeners and files.
 _DESCRIPTORS_RESERVED = 256
@@ -90,10 +91,9 @@ class Proxy:
         self._connections_max = max(1, (raise_descriptor_limit() - _DESCRIPTORS_RESERVED) // 2)
         self._token = trio.lowlevel.current_trio_token()
         try:
+            sockets, nodes = await self._prepare()
             async with trio.open_nursery() as self._nursery:
-                await self._start()
-                assert self.bootstrap is not None
-                task_status.started(self.bootstrap)
+                task_status.started(self._start(sockets, nodes))
         finally:
             if self._capture is not None:
                 self._capture.close()
@@ -113,7 +113,8 @@ class Proxy:
             note = f"; passed without a place for the error: {missed}" if missed else ""
             yield f"rule {rule.id} ({keys}): {rule.count} requests{note}"
 
-    async def _start(self) -> None:
+    async def _prepare(self) -> tuple[list[socket.socket], Message | None]:
+        """Take the port, and ask the cluster for its nodes; None if it wants a login first."""
         host, port = self._settings.listen
         try:
             self._interfaces = await interfaces(host)
@@ -123,18 +124,21 @@ class Proxy:
             raise OSError(error.errno, text, address_text((host, port))) from None
         self._next_port = port and port + 1
         try:
-            found = await self._upstream.nodes()
+            return sockets, await self._upstream.nodes()
         except BaseException:
             for one in sockets:
                 one.close()
             raise
+
+    def _start(self, sockets: list[socket.socket], nodes: Message | None) -> Address:
         self.bootstrap = self._advertised(sockets)
         self._announce(f"bootstrap {address_text(self.bootstrap)}")
         self._accept(sockets, None)
-        if found is None:
+        if nodes is None:
             self._say(_WANTS_LOGIN)
         else:
-            rewrite_response(found, self._upstream.role, self._table.find_here)
+            rewrite_response(nodes, self._upstream.role, self._table.find_here)
+        return self.bootstrap
 
     def _open_listener(self, node: Node) -> Address:
         """Open the listener of a node that is new. Raises: UsageError."""
@@ -167,7 +171,9 @@ class Proxy:
                 return
             probe_peer(accepted.socket)
             await self._pass_on(node, accepted)
-        except (ApiError, SecurityError, WireError) as error:
+        except ApiError as error:
+            self._say(error.detail)
+        except (SecurityError, WireError) as error:
             self._say(str(error))
         except (OSError, trio.BrokenResourceError):
             pass

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import trio
 
-from kraftwire.errors import ApiError, check
+from kraftwire.errors import ApiError, SecurityError, check
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.node.listener import probe_peer
@@ -88,8 +88,9 @@ class Upstream:
                 self.role = CONTROLLER
                 request = DescribeClusterRequest(endpoint_type=ENDPOINT_CONTROLLER)
             return await connection.request(request, timeout_s=TIMEOUT_S)
-        except ApiError as error:
-            if self.has_login or error.code != ErrorCode.NETWORK_EXCEPTION:
+        except (ApiError, SecurityError) as error:
+            is_timeout = isinstance(error, ApiError) and error.code != ErrorCode.NETWORK_EXCEPTION
+            if self.has_login or is_timeout:
                 raise
             # A listener with logins answers ApiVersions, and closes after anything else.
             return None
