@@ -40,7 +40,7 @@ _LINES_MAX = 1000
 _WANTS_LOGIN = (
     "the cluster wants a login: brokers are listed once a client has logged in and asked for them"
 )
-_TOO_MANY = "a connection is refused: {} are open, as many as this process may have"
+_TOO_MANY = "a connection is refused: {} are open, as many as there may be"
 
 
 class Proxy:
@@ -75,7 +75,9 @@ class Proxy:
         self._interfaces: tuple[Interface, ...] = ()
         self._next_port = 0
         self._connections: set[ProxiedConnection] = set()
-        self._connections_max = 0
+        # Also those that are not yet connected to a node.
+        self._accepted = 0
+        self._accepted_max = 0
         self._nursery: trio.Nursery | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._said: dict[str, float] = {}
@@ -88,7 +90,7 @@ class Proxy:
         Raises: OSError if the port is taken, ApiError, SecurityError or WireError if the cluster
         does not answer.
         """
-        self._connections_max = max(1, (raise_descriptor_limit() - _DESCRIPTORS_RESERVED) // 2)
+        self._accepted_max = max(1, (raise_descriptor_limit() - _DESCRIPTORS_RESERVED) // 2)
         self._token = trio.lowlevel.current_trio_token()
         try:
             sockets, nodes = await self._prepare()
@@ -165,9 +167,10 @@ class Proxy:
 
     async def _serve(self, node: Node | None, accepted: trio.SocketStream) -> None:
         """Serve one client, whatever happens."""
+        self._accepted += 1
         try:
-            if len(self._connections) >= self._connections_max:
-                self._say(_TOO_MANY.format(len(self._connections)))
+            if self._accepted > self._accepted_max:
+                self._say(_TOO_MANY.format(self._accepted_max))
                 return
             probe_peer(accepted.socket)
             await self._pass_on(node, accepted)
@@ -180,6 +183,7 @@ class Proxy:
         except (ExceptionGroup, *FAULTS) as fault:
             self._say(f"a connection is ended by a bug: {fault!r}")
         finally:
+            self._accepted -= 1
             close_now(accepted)
 
     async def _pass_on(self, node: Node | None, accepted: trio.SocketStream) -> None:

@@ -53,8 +53,7 @@ def test_a_client_does_everything_through_the_proxy(
     failed = {step: each.detail for step, each in outcome.steps.items() if not each.is_ok}
     assert not failed
     assert {"cluster", "topics", "produce", "classic"} <= outcome.steps.keys() <= set(STEPS)
-    brokers = sorted(line[:11] for line in proxy.lines if line.startswith("broker"))
-    assert brokers == ["broker 101 ", "broker 102 "]
+    assert [line[:11] for line in proxy.lines[1:3]] == ["broker 101 ", "broker 102 "]
     assert "Produce" in proxy.said
     requests = [frame for frame in Capture(str(capture)) if frame.is_request]
     here = [one for one in requests if int(one.connection.rpartition(":")[2]) in proxy.ports]
@@ -74,7 +73,12 @@ import sys
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 address, *topics = sys.argv[1:]
-producer = KafkaProducer(bootstrap_servers=address, retries=0, enable_idempotence=False)
+first = KafkaProducer(bootstrap_servers=address, client_id="first")
+for topic in topics:
+    first.send(topic, b"a", partition=0).get(60)
+producer = KafkaProducer(
+    bootstrap_servers=address, client_id="tested", retries=0, enable_idempotence=False
+)
 for topic in topics:
     try:
         producer.send(topic, b"a", partition=0).get(30)
@@ -89,18 +93,20 @@ for topic in topics:
 
 def test_what_a_rule_says_is_what_the_log_shows(servers: str, tmp_path: Path) -> None:
     """A lost answer leaves the record, a lost request none; each rule counts what it did."""
+    # Topics are new, and their leaders are not known everywhere at once.
+    tested = {"api": "Produce", "client_id": "tested"}
     rules = write_rules(
         tmp_path / "rules.toml",
-        {"api": "Produce", "topic": "after", "drop": "after"},
-        {"api": "Produce", "topic": "before", "drop": "before"},
-        {"api": "Produce", "topic": "refused", "refuse": "NOT_ENOUGH_REPLICAS"},
+        {**tested, "topic": "after", "drop": "after"},
+        {**tested, "topic": "before", "drop": "before"},
+        {**tested, "topic": "refused", "refuse": "NOT_ENOUGH_REPLICAS"},
     )
     with ProxyProcess("--upstream", servers, "--rules", rules) as proxy:
         topics = ("passed", "after", "before", "refused")
         found = _python(_PRODUCE_ONCE, proxy.bootstrap, *topics)
     assert found.stdout.splitlines() == [
         "passed acknowledged", "after failed", "before failed", "refused failed",
-        "passed 1", "after 1", "before 0", "refused 0",
+        "passed 2", "after 2", "before 1", "refused 1",
     ], found.stderr  # fmt: skip
     for number in (1, 2, 3):
         (line,) = [one for one in proxy.said.splitlines() if f"rule {number} (" in one]

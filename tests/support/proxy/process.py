@@ -22,8 +22,9 @@ class ProxyProcess:
         self.lines: list[str] = []
         self.said = ""
         words = [sys.executable, "-m", "kraftwire", "proxy", *map(str, arguments)]
+        # What a buffer holds would be missing at the end.
         self._process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            words, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
     def __enter__(self) -> Self:
@@ -32,17 +33,18 @@ class ProxyProcess:
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
-        rest, self.said = self._process.communicate(timeout=_STOP_SECONDS_MAX)
-        self.lines += rest.splitlines()
+        rest, said = self._process.communicate(timeout=_STOP_SECONDS_MAX)
+        self.lines += rest.decode().splitlines()
+        self.said = said.decode()
         assert self._process.returncode == 0, self.said
 
     def read_line(self) -> str:
         """Wait for the next line."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline().rstrip("\n")
+        line = self._process.stdout.readline().decode().rstrip("\n")
         if not line:
             _, said = self._process.communicate()
-            raise AssertionError(f"the proxy has ended: {said}")
+            raise AssertionError(f"the proxy has ended: {said.decode()}")
         self.lines.append(line)
         return line
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from kraftwire.errors import ApiError, UsageError
@@ -336,6 +337,24 @@ def test_a_capture_has_both_sides_and_is_private(tmp_path: Path) -> None:
     sides = [("request", here), ("request", node_port), ("response", node_port), ("response", here)]
     names = ("ApiVersions", "ListGroups")
     assert sorted(found) == sorted((name, *side) for name in names for side in sides)
+
+
+def test_connections_are_as_many_as_descriptors_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is closed at once, with a line; listeners and files keep theirs."""
+    monkeypatch.setattr("kraftwire.proxy.server.raise_descriptor_limit", lambda: 256 + 2 * 2)
+    with brokers(1) as nodes:
+
+        async def use(run: Run) -> None:
+            host, port = run.address()
+            first = [await trio.open_tcp_stream(host, port) for _ in range(2)]
+            with pytest.raises(ApiError):
+                await run.ask((host, port), ListGroupsRequest())
+            assert run.said == ["a connection is refused: 2 are open, as many as there may be"]
+            await first[0].aclose()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert (await run.ask((host, port), ListGroupsRequest())).throttle_time_ms == 1
+
+        proxied(to(nodes[1]), use)
 
 
 def test_two_hundred_clients_at_a_time() -> None:
