@@ -346,13 +346,14 @@ def test_connections_are_as_many_as_descriptors_allow(monkeypatch: pytest.Monkey
 
         async def use(run: Run) -> None:
             host, port = run.address()
-            first = [await trio.open_tcp_stream(host, port) for _ in range(2)]
+            first, second = [await trio.open_tcp_stream(host, port) for _ in range(2)]
             with pytest.raises(ApiError):
                 await run.ask((host, port), ListGroupsRequest())
             assert run.said == ["a connection is refused: 2 are open, as many as there may be"]
-            await first[0].aclose()
+            await first.aclose()
             await trio.testing.wait_all_tasks_blocked(0.05)
             assert (await run.ask((host, port), ListGroupsRequest())).throttle_time_ms == 1
+            await second.aclose()
 
         proxied(to(nodes[1]), use)
 
