@@ -292,7 +292,7 @@ class Workload:
         size = self._cluster.plan.record_bytes
         values = tuple(self._value(size) for _ in range(count))
         expected = None
-        if self._random.random() < _EXACT:
+        if not self._is_over and self._random.random() < _EXACT:
             expected = process.append_end
             if self._random.random() < _WRONG:
                 expected += 1

@@ -114,6 +114,7 @@ SITUATIONS: Mapping[str, str] = {
     "changes finished in peace": "somebody still wanted a change when the trouble ended",
     "disk replaced in peace": "a node got an empty disk and became a voter",
     "isolated leader resigned": "a leader that nobody hears gave up",
+    "link to the leader restored": "it was cut for long, and its follower alone noticed",
     "follower came back": "a follower was cut off for a while, and nobody noticed",
 }
 

@@ -153,7 +153,7 @@ class Machine:
         self.is_paused = False
         self._backlog.clear()
         if process is not None:
-            for call in process.calls.values():
+            for call in process.requests.values():
                 if self._random.random() < 0.5:
                     self.cluster.network.drop_connections(call)
         if not self.down_until:

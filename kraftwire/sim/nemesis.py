@@ -236,5 +236,5 @@ class Nemesis:
         process = machine.process
         if process is None:
             return
-        for call in [*process.calls.values(), *process.sent]:
+        for call in [*process.requests.values(), *process.sent]:
             self._cluster.network.drop_connections(call)

@@ -84,7 +84,7 @@ class Process:
         self.role = core.role
         self.epoch = core.epoch
         self.effects_to_crash: int | None = None
-        self.calls: dict[int, Call] = {}
+        self.requests: dict[int, Call] = {}
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self.appends: list[_Append] = []
         self.sent: deque[Call] = deque()
@@ -136,7 +136,7 @@ class Process:
     def receive(self, call: Call, message: Message) -> None:
         """Handle a request; its call is answered when the core decides."""
         token = self.cluster.next_token()
-        self.calls[token] = call
+        self.requests[token] = call
         event = RequestReceived(token, call.version, message, "CONTROLLER", self._software)
         if call.sender.is_foreign:
             self._handle_foreign(event)
@@ -262,13 +262,13 @@ class Process:
     def wants_reply(self, token: int) -> bool:
         """Return whether the call is still open: a lost connection is noticed only after the
         answer."""
-        return token in self.calls
+        return token in self.requests
 
     def reply(self, token: int, message: Message, part: ResponsePart | None) -> None:
         """Answer a request."""
         if part is not None:
             part.put()
-        call = self.calls.pop(token)
+        call = self.requests.pop(token)
         self._watch.replies(call, message)
         self.cluster.network.reply(self.id, call, message)
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.sim import seeds as sim_seeds
+from kraftwire.sim.checks.liveness import check_liveness
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.coverage import RARE, SITUATIONS
 from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.failure_report import describe_failure
-from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.plan import Plan, draw
+from kraftwire.sim.recovery import RecoveredCluster
 from kraftwire.sim.timeline import Timeline
 
 # A cluster takes a quarter of a second.
@@ -96,7 +97,7 @@ def _run(cluster: Cluster) -> TimedOutcome:
 
     def run() -> None:
         cluster.run()
-        cluster.check_end(is_whole=check_liveness(cluster))
+        cluster.check_end(is_whole=check_liveness(RecoveredCluster(cluster)))
 
     outcome = TimedOutcome(cluster.plan.seed)
     outcome.run(run)

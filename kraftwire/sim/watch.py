@@ -91,7 +91,7 @@ class _Process(Protocol):
         """The workers that flush its log."""
 
     @property
-    def calls(self) -> Mapping[int, Call]:
+    def requests(self) -> Mapping[int, Call]:
         """The requests without an answer yet, by token."""
 
 
@@ -173,7 +173,7 @@ class Watch:
             self._probes.asks(self._model, message)
 
     def _before_reply(self, effect: do.SendReply) -> None:
-        call = self._process.calls.get(effect.token)
+        call = self._process.requests.get(effect.token)
         if call is None:
             raise Violation("REPLY", f"{self._node} answers {effect.token} twice, or unasked")
         if type(effect.part) is do.LogSlice:

@@ -251,7 +251,7 @@ def high_watermark_unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(following, "_follow_high_watermark", blind)
 
 
-@rule("L7", seed=3)
+@rule("L7", seed=8)
 def isolated_leader_stays(patch: pytest.MonkeyPatch) -> None:
     """A leader without fetches keeps leading (KAFKA-15489)."""
     begin = LeaderProgress.__init__
@@ -343,7 +343,7 @@ def older_epoch_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaderProgress, "high_watermark", counting)
 
 
-@rule("L6", "L8", seed=2)
+@rule("L6", "L8", seed=5)
 def pre_vote_skipped(patch: pytest.MonkeyPatch) -> None:
     """Nobody asks for pre-votes: a node that was cut off comes back with a new epoch."""
 

@@ -10,13 +10,14 @@ from kraftwire.log.names import checkpoint_name, join, partition_directory
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.sim.checks.entries import Entry
+from kraftwire.sim.checks.liveness import check_liveness
 from kraftwire.sim.checks.voters import Voters, read_control
 from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.members import Members
 from kraftwire.sim.plan import DYNAMIC, STATIC, UPGRADED, Plan, Weather
+from kraftwire.sim.recovery import RecoveredCluster
 from kraftwire.sim.storage import DIRECTORY
 
 PLAN = Plan(1, 3, 1, 10_000, Weather(), (), appends_per_second=1, skew_ms=(0,), quorum=DYNAMIC)
@@ -105,7 +106,7 @@ def test_operators_get_what_they_want_and_are_told() -> None:
     assert cluster.history.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
     assert cluster.coverage.counts["change done: add"] == 1
     assert cluster.coverage.counts["change done: remove"] == 1
-    assert check_liveness(cluster)
+    assert check_liveness(RecoveredCluster(cluster))
 
 
 def test_a_replaced_voter_comes_back() -> None:
@@ -168,7 +169,7 @@ def test_a_node_of_another_cluster_is_refused() -> None:
     """It takes voters of this cluster for its own, asks them, and learns nothing."""
     cluster = Cluster(replace(PLAN, stranger=True))
     cluster.run()
-    assert check_liveness(cluster)
+    assert check_liveness(RecoveredCluster(cluster))
     (stranger,) = cluster.strangers
     assert cluster.coverage.counts["stranger refused"] > 0
     assert stranger.process is not None
@@ -190,4 +191,4 @@ def test_a_slow_state_machine_still_gets_everything() -> None:
     cluster = Cluster(replace(PLAN, with_listener=True, slow_ms=3_000))
     cluster.run()
     assert cluster.coverage.counts["state machine lagged"] > 0
-    assert check_liveness(cluster)
+    assert check_liveness(RecoveredCluster(cluster))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraftwire.sim.checks.liveness import LivenessChecks, check_liveness
 from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.liveness import check_liveness, cuts_itself_off
 from kraftwire.sim.plan import DYNAMIC, Plan, Weather, draw
+from kraftwire.sim.recovery import RecoveredCluster
 from kraftwire.sim.run import run_plan
 
 _VOTE = 52
@@ -39,17 +40,21 @@ def _pass(cluster: Cluster, time_ms: int) -> None:
     cluster.queue.run_until(cluster.queue.now + time_ms * MS)
 
 
+def _is_cut_off(cluster: Cluster) -> bool:
+    return LivenessChecks(RecoveredCluster(cluster)).is_cut_off()
+
+
 def test_it_cuts_itself_off_where_a_peer_does_not_support_pre_votes() -> None:
     """Its epochs are later than the leader's, which refuses its fetches; no voter follows it."""
     cluster = _all_voters_replaced({3: {_VOTE: 1}})
     _pass(cluster, 20_000)
-    assert cuts_itself_off(cluster)
+    assert _is_cut_off(cluster)
     cores = {node: cluster.machines[node].process.core for node in (1, 2, 3, 4)}
     epoch = cores[4].epoch
     assert cores[1].epoch > epoch
     assert all((cores[node].leader_id, cores[node].epoch) == (4, epoch) for node in (2, 3))
     cluster.operators.begin(Step("add", cluster.members.key(1)))
-    assert not check_liveness(cluster)
+    assert not check_liveness(RecoveredCluster(cluster))
     cluster.check_end(is_whole=False)
     assert cluster.coverage.counts["a removed voter cuts itself off"] == 1
 
@@ -58,9 +63,9 @@ def test_it_does_no_harm_if_all_support_pre_votes() -> None:
     """No voter gives it a pre-vote, so it has time to find the leader and learns of its removal."""
     cluster = _all_voters_replaced({})
     _pass(cluster, 20_000)
-    assert not cuts_itself_off(cluster)
+    assert not _is_cut_off(cluster)
     cluster.operators.begin(Step("add", cluster.members.key(1)))
-    assert check_liveness(cluster)
+    assert check_liveness(RecoveredCluster(cluster))
     assert cluster.coverage.counts["change done: add"] >= 2
 
 

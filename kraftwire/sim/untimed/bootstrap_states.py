@@ -119,7 +119,7 @@ def _cut_off_change(world: World) -> Iterator[Action]:
         return
     yield director.part(leader.id)
     other = next(one for one in director.nodes if one != leader.id)
-    yield "remove", leader.id, other, False
+    yield "remove", leader.id, other, 0
     yield from director.work(leader.id, "flush")
     yield "snapshot", leader.id
     yield from director.work(leader.id, "write")
@@ -138,9 +138,9 @@ def _removed_before_another_change(world: World) -> Iterator[Action]:
     if leader is None:
         return
     first, second = [one for one in director.nodes if one != leader.id][:2]
-    yield "remove", leader.id, first, False
+    yield "remove", leader.id, first, 0
     yield from director.until(director.agree)
-    yield "remove", leader.id, second, False
+    yield "remove", leader.id, second, 0
     yield from director.until(director.agree)
     sets = director.model(first).sets
     if not director.model(first).is_voter() and len(sets) > 2:

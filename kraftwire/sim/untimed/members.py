@@ -40,7 +40,7 @@ class Members(Replicas):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._timers = RaftTimers(**plan.timers)
+        self.timers = RaftTimers(**plan.timers)
         first = range(1, plan.voters + 1)
         super().__init__(plan.nodes, first, _CLUSTER_ID, is_dynamic=plan.is_dynamic)
         self._initial = VoterSet.of(*(self._voter(node) for node in first))
@@ -57,10 +57,11 @@ class Members(Replicas):
         """Return the random numbers of a run of a node."""
         return Random(f"{self._plan.seed} {node} {run}")
 
-    def old_key(self, node: int) -> Key | None:
-        """Return the replica that a node was before its disk was replaced, None if it never was."""
-        generation = self.disks[node]
-        return (node, self.directory_id(node, generation - 1)) if generation else None
+    def earlier_key(self, node: int, age: int) -> Key | None:
+        """Return the replica that a node was before its last disks, as many as `age`, were
+        replaced; None if it never was."""
+        generation = self.disks[node] - age
+        return (node, self.directory_id(node, generation)) if generation >= 0 else None
 
     def format(self, node: int) -> Disk:
         """Return the disk of a node before its first start: initial voters know each other."""
@@ -83,7 +84,7 @@ class Members(Replicas):
             listener=LISTENER_NAME,
             endpoints=(endpoint(node),),
             bootstrap_servers=others if plan.is_dynamic else (),
-            timers=self._timers,
+            timers=self.timers,
             fetch_max_bytes=plan.fetch_max_bytes,
             fetch_snapshot_max_bytes=plan.chunk_bytes,
             auto_join=plan.auto_join,

@@ -152,4 +152,4 @@ class Scheduler:
         return "part", tuple(links)
 
     def _remove(self) -> Action:
-        return "remove", self._leader(), self._any(), self._random.random() < 0.3
+        return "remove", self._leader(), self._any(), int(self._random.random() < 0.3)

@@ -264,9 +264,9 @@ class World:
         """An operator asks a node to add a voter."""
         return self._ask(at, self.members.request_to_add(newcomer), 1)
 
-    def _remove(self, at: int, member: int, is_old: bool) -> bool:
-        """An operator asks a node to remove a voter; an old one has lost its disk."""
-        key = self.members.old_key(member) if is_old else self.members.key(member)
+    def _remove(self, at: int, member: int, age: int) -> bool:
+        """An operator asks a node to remove a voter, as it was so many disks ago."""
+        key = self.members.earlier_key(member, age)
         return key is not None and self._ask(at, self.members.remove_request(key), 0)
 
     def _upgrade(self, at: int) -> bool:
