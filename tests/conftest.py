@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -124,6 +125,8 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_configure(config: pytest.Config) -> None:
     """Record when the run began; let no property fail because a machine is slow or has luck."""
     config.stash[_BEGAN] = time.monotonic()
+    # Commands wrap their output to it, and pytest-xdist sets it.
+    os.environ.pop("COLUMNS", None)
     config.pluginmanager.register(RunningTests())
     # The same examples each time, without a deadline for each.
     settings.load_profile("ci")

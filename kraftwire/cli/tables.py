@@ -1,12 +1,12 @@
-"""Lays out text: tables whose last column wraps to the terminal's width, headings, colours.
+"""Lays out text: tables whose last column wraps to the width of the output, headings, colours.
 
-Without a terminal nothing is wrapped or coloured, so that other programs can read it line by line.
+Without a terminal nothing is coloured, nor wrapped unless COLUMNS is set, so that other programs
+can read it line by line.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from kraftwire.cli.output import put, put_painted
+from kraftwire.inspect.tables import width_of
 
 _GAP = "  "
 _LAST_COLUMN_WIDTH_MIN = 24
@@ -34,12 +35,9 @@ def heading(text: str) -> str:
 
 def paragraph(text: str, *, first: str = "", indent: str = "") -> list[str]:
     """Wrap text to the terminal; `first` precedes it, `indent` precedes its other lines."""
-    width = _width()
-    if width is None:
-        return [first + text]
     return textwrap.wrap(
         text,
-        max(width, len(indent) + _LAST_COLUMN_WIDTH_MIN),
+        max(width_of(sys.stdout), len(indent) + _LAST_COLUMN_WIDTH_MIN),
         initial_indent=first,
         subsequent_indent=indent,
         break_on_hyphens=False,
@@ -70,7 +68,3 @@ def _line(cells: Sequence[str], widths: list[int], right: set[int]) -> list[str]
     if not cells[-1]:
         return [first.rstrip()]
     return paragraph(cells[-1], first=first, indent=" " * len(first))
-
-
-def _width() -> int | None:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,12 +1,13 @@
-"""Tables of text: aligned columns that fit 80 columns, or the width of a terminal.
+"""Tables of text: aligned columns that fit the width of a terminal, or that of COLUMNS.
 
-Pipes, files and logs of CI get 80 columns. A row is one line, unless it has a list.
+In pipes and files nothing is shortened or wrapped, for those who search or cut their lines.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,7 @@ from typing import TextIO
 from kraftwire.decode.text import BOLD, paint
 from kraftwire.printable import printable, printable_lines
 
-# The default width of lines.
-WIDTH = 80
+_WIDTH = 80
 _WIDTH_MIN = 60
 
 _GAP = "  "
@@ -48,10 +48,12 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def width_of(stream: TextIO) -> int:
-    """Return the width of lines: that of a terminal, else 80 columns."""
-    if not stream.isatty():
-        return WIDTH
-    return max(_WIDTH_MIN, shutil.get_terminal_size((WIDTH, 24)).columns)
+    """Return the width of lines: COLUMNS of the environment or that of a terminal, else no limit.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if not stream.isatty() and not (columns.isdecimal() and int(columns)):
+        return sys.maxsize
+    return max(_WIDTH_MIN, shutil.get_terminal_size((_WIDTH, 24)).columns)
 
 
 def write_table(

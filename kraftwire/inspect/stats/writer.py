@@ -1,4 +1,4 @@
-"""Writes statistics: as tables of 80 columns or of a terminal's width, and as one JSON object."""
+"""Writes statistics: as tables and as one JSON object."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from kraftwire.decode.text import (
 )
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.inspect.stories.text import row_lines
-from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write_table
+from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.story.raft.clusters import Clusters
@@ -108,27 +108,27 @@ def write_story(
     def write(lines: Sequence[str]) -> None:
         stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
 
-    write(_head(story, is_coloured=is_coloured, is_one_of_many=is_one_of_many))
     width = width_of(stream)
+    write(_head(story, width, is_coloured=is_coloured, is_one_of_many=is_one_of_many))
     if story.events:
-        write(timeline_lines(story, is_coloured=is_coloured, width=width))
+        write(timeline_lines(story, width, is_coloured=is_coloured))
     leaders = _leaders_table(story)
     if leaders.rows:
-        write_table(leaders, stream, width, footer=_epoch_notes(story))
+        write_table(leaders, stream, width, footer=_epoch_notes(story, width))
     replicas = _replicas_table(story)
     if replicas.rows:
         write_table(replicas, stream, width)
     if story.files:
-        write(directory_lines(story, is_coloured=is_coloured))
-    write(log_lines(story, is_coloured=is_coloured, width=width))
+        write(directory_lines(story, width, is_coloured=is_coloured))
+    write(log_lines(story, width, is_coloured=is_coloured))
 
 
-def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]:
+def _head(story: Story, width: int, *, is_coloured: bool, is_one_of_many: bool) -> list[str]:
     name = "Raft timeline"
     if is_one_of_many:
         name = f"{name} of cluster {story.cluster or 'unknown'}"
     if story.is_empty:
-        return _titled(name, "nothing of a KRaft quorum was seen", is_coloured=is_coloured)
+        return _titled(name, "nothing of a KRaft quorum was seen", width, is_coloured=is_coloured)
     span = duration_text(story.end - story.start)
     kinds: dict[str, list[NodeId]] = {}
     for node, kind in story.labels.items():
@@ -139,19 +139,17 @@ def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]
     for kind in sorted(kinds, reverse=True):
         nodes = kinds[kind]
         parts.append(f"{kind}{'s' * (len(nodes) > 1)} {ids_text(nodes)}")
-    return _titled(name, "; ".join(parts), is_coloured=is_coloured)
+    return _titled(name, "; ".join(parts), width, is_coloured=is_coloured)
 
 
-def _titled(title: str, text: str, *, is_coloured: bool) -> list[str]:
-    first, *more = _wrapped(f"{title}: {text}")
+def _titled(title: str, text: str, width: int, *, is_coloured: bool) -> list[str]:
+    first, *more = _wrapped(f"{title}: {text}", width)
     if first.startswith(title):
         first = paint(title, BOLD, is_wanted=is_coloured) + first[len(title) :]
     return [first, *more]
 
 
-def timeline_lines(
-    story: Story, *, is_coloured: bool = False, width: int = WIDTH
-) -> list[str]:
+def timeline_lines(story: Story, width: int, *, is_coloured: bool = False) -> list[str]:
     """Return a line for each event: seconds since the start, epoch, node, and a description.
 
     A long description continues on the next line.
@@ -229,7 +227,7 @@ def _offsets_text(each: LeaderOfEpoch) -> str:
     return f"{start} to {end - 1}" if start < end else "none left"
 
 
-def _epoch_notes(story: Story) -> list[str]:
+def _epoch_notes(story: Story, width: int) -> list[str]:
     """Return lines about epochs of which the files at hand show only a part."""
     notes: dict[str, list[int]] = {}
     for each in story.leaders:
@@ -251,7 +249,7 @@ def _epoch_notes(story: Story) -> list[str]:
             notes.setdefault("; ".join(remarks), []).append(each.epoch)
     lines = []
     for text, epochs in notes.items():
-        lines += _wrapped(f"epoch{'s' * (len(epochs) > 1)} {ids_text(epochs)}: {text}")
+        lines += _wrapped(f"epoch{'s' * (len(epochs) > 1)} {ids_text(epochs)}: {text}", width)
     return lines
 
 
@@ -314,23 +312,25 @@ def _spark(replica: Replica) -> str:
     return "".join(bars).rstrip(_UNKNOWN_BAR + " ")
 
 
-def directory_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+def directory_lines(story: Story, width: int, *, is_coloured: bool = False) -> list[str]:
     """Return the lines about the log directories, and about what their files contradict."""
     several = len(story.files) > 1
     title = "Log directories, the furthest first" if several else "Log directory"
     lines = [paint(title, BOLD, is_wanted=is_coloured)]
     for each in story.files:
-        lines += _wrapped(f"{each.name} ({each.folder})" if each.node is not None else each.folder)
-        lines += _wrapped("; ".join(_directory_facts(each)), "  ")
+        name = f"{each.name} ({each.folder})" if each.node is not None else each.folder
+        lines += _wrapped(name, width)
+        lines += _wrapped("; ".join(_directory_facts(each)), width, "  ")
         for unread in each.unread:
-            lines += _wrapped(unread.text, "  ")
-        lines += _wrapped(each.advice, "  ")
+            lines += _wrapped(unread.text, width, "  ")
+        lines += _wrapped(each.advice, width, "  ")
     if several and story.majority is not None:
-        lines += _wrapped(_majority_text(story.majority))
+        lines += _wrapped(_majority_text(story.majority), width)
     for folder in story.unowned:
-        lines += _wrapped(f"the epochs of {folder}, which names no cluster, are shown here too")
+        text = f"the epochs of {folder}, which names no cluster, are shown here too"
+        lines += _wrapped(text, width)
     for text in story.contradictions:
-        lines += _wrapped(f"contradiction: {text}")
+        lines += _wrapped(f"contradiction: {text}", width)
     return lines
 
 
@@ -366,19 +366,19 @@ def _directory_facts(each: ReplicaFiles) -> Iterator[str]:
     yield f"{text}, voted for {voted}" if voted != -1 else f"{text}, no vote"
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ",
         break_long_words=False, break_on_hyphens=False,
     )
 
 
-def log_lines(story: Story, *, is_coloured: bool = False, width: int = WIDTH) -> list[str]:
+def log_lines(story: Story, width: int, *, is_coloured: bool = False) -> list[str]:
     """Return the lines about the metadata log."""
     log = story.log
     title = "What the metadata log said"
     if log.first_offset is None or log.end_offset is None:
-        return _titled(title, "no records of it were seen", is_coloured=is_coloured)
+        return _titled(title, "no records of it were seen", width, is_coloured=is_coloured)
     span = f"offsets {log.first_offset} to {log.end_offset - 1} in {log.batches:,} batches"
     if log.missing:
         # First, so that the line that says where the log begins and ends has it.
@@ -386,12 +386,12 @@ def log_lines(story: Story, *, is_coloured: bool = False, width: int = WIDTH) ->
     if log.snapshot:
         title = f"What {log.snapshot} says"
         span = f"{sum(log.counts.values()):,} records in {log.batches:,} batches"
-    lines = _titled(title, span, is_coloured=is_coloured)
+    lines = _titled(title, span, width, is_coloured=is_coloured)
     counts = [f"{count:,} {name.removesuffix('Record')}" for name, count in log.counts.items()]
     lines += textwrap.wrap(f"records: {', '.join(counts)}", width, subsequent_indent=" " * 9)
     lines += _highlights(story, width)
     for text in log.problems:
-        lines += _wrapped(f"problem: {text}")
+        lines += _wrapped(f"problem: {text}", width)
     return lines
 
 

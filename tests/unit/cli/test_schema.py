@@ -294,10 +294,10 @@ def test_descriptions_wrap_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     rows = [("0", "Name", "a description that is far too long for a narrow terminal to show")]
     assert len(table(("key", "name", "about"), rows)) == 2
     monkeypatch.setattr(sys, "stdout", _Terminal())
-    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("COLUMNS", "60")
     lines = table(("key", "name", "about"), rows)
     assert len(lines) > 2
-    assert all(len(line) <= 50 for line in lines[1:])
+    assert all(len(line) <= 60 for line in lines[1:])
     assert lines[2].startswith(" " * len("key  name  "))
 
 

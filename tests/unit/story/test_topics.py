@@ -88,8 +88,11 @@ def test_only_topics_that_are_wanted_are_shown(capsys: pytest.CaptureFixture[str
     assert "orders" not in [each["topic"] for each in found["topics"]]
 
 
-def test_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long names of clients continue in the next line of their cell."""
+    monkeypatch.setenv("COLUMNS", "80")
     text = _recorded(capsys)
     assert max(map(len, text.splitlines())) <= 80
     assert "orders    is created (4 partitions) (by adminclient-1)" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 
 from kraftwire.decode.text import ids_text
 from kraftwire.inspect.stories.raft import write_story
@@ -15,11 +14,10 @@ from tests.support.captures.scripted_quorum import ScriptedQuorum
 
 
 def _lines(story: Story) -> list[str]:
-    """The lines of a story, each with those in which its text continues."""
+    """The lines of a story, each of them whole."""
     out = io.StringIO()
     write_story(story, out)
-    assert max(map(len, out.getvalue().splitlines())) <= 80
-    return re.sub(r"\n {15,}(?=\S)", " ", out.getvalue()).splitlines()
+    return out.getvalue().splitlines()
 
 
 def _repeated_instructions(times: int) -> Story:
