@@ -25,7 +25,7 @@ class _BadRules(click.ClickException):
     exit_code = 1
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.option("--upstream", required=True, metavar="HOST:PORT,...",
               help="Brokers, or controllers, of the cluster; one that answers is enough.")
 @click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT",

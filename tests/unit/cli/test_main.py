@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from kraftwire import __version__, engine
 from kraftwire.cli import main as cli
 from kraftwire.cli.commands import COMMANDS
 from kraftwire.errors import StorageError, UsageError
+from tests.support.captures.decoded import ROOT
 
 PROGRAM = [
     sys.executable,
@@ -91,7 +95,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("mesage", "there is no command 'mesage'; did you mean message?"),
         ("shema", "there is no command 'shema'; did you mean schema?"),
-        ("xyz", "there is no command 'xyz'; see kraftwire --help"),
+        ("qqq", "there is no command 'qqq'; see kraftwire --help"),
         ("--verbose", "there is no option '--verbose'; see kraftwire --help"),
     ],
 )
@@ -283,6 +287,16 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         ("kraftwire message ", ["decode", "encode"]),
         ("kraftwire schema --k", ["--kind"]),
         ("kraftwire schema voters", ["VotersRecord"]),
+        ("kraftwire decode --api vote", ["Vote"]),
+        ("kraftwire decode --api Fetch,!vote", ["Fetch,!Vote"]),
+        ("kraftwire story raft --error not_l", ["NOT_LEADER_OR_FOLLOWER"]),
+        ("kraftwire decode -o time,co", ["time,connection", "time,correlation"]),
+        ("kraftwire story ", ["groups", "raft", "topics", "transactions"]),
+        ("kraftwire metadata show log to", ["topics", "tokens"]),
+        ("kraftwire metadata diff a b br", ["brokers"]),
+        ("kraftwire pipeline tables vote_req", ["vote_request"]),
+        ("kraftwire pipeline run log --tables frames,vote_res", ["frames,vote_response"]),
+        ("kraftwire pipeline run --api produce", ["Produce"]),
     ],
 )
 def test_shells_complete_commands_and_options(
@@ -292,8 +306,66 @@ def test_shells_complete_commands_and_options(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nobody wants to type the names of 280 messages."""
+    if "pipeline" in line and "--api" not in line:
+        pytest.importorskip("pyarrow")
     offered = complete(line, monkeypatch, capsys)
     assert [each.partition(",")[2] for each in offered.split()] == words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kraftwire decode tr",
+        "kraftwire decode --keylog ",
+        "kraftwire story raft a b",
+        "kraftwire diff a",
+        "kraftwire metadata show ",
+        "kraftwire metadata show zz",
+        "kraftwire node start no",
+        "kraftwire storage format --config ",
+        "kraftwire pipeline run in",
+    ],
+)
+def test_shells_complete_files(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Most words after a command are names of files; the shell knows these best."""
+    offered = complete(line, monkeypatch, capsys)
+    assert offered == f"file,{line.rpartition(' ')[2]}\n"
+
+
+# Shell -> how it completes the line `kraftwire decode --api vote` after the script in $SCRIPT.
+SHELLS = {
+    "bash": """eval "$SCRIPT"; COMP_WORDS=(kraftwire decode --api vote) COMP_CWORD=3
+        _kraftwire_completion kraftwire; printf '%s\\n' "${COMPREPLY[@]}" """,
+    "fish": "echo $SCRIPT | source; complete -C 'kraftwire decode --api vote'",
+    "zsh": """compdef() { :; }; compadd() { print -l -- $completions; }; eval "$SCRIPT"
+        words=(kraftwire decode --api vote) CURRENT=4; _kraftwire_completion""",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_works_in_the_shell(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its syntax, and what it makes of the program's answers, are the shell's."""
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    program = tmp_path / "kraftwire"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m kraftwire "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    script = subprocess.run(
+        [program], env={**os.environ, "_KRAFTWIRE_COMPLETE": f"{shell}_source"},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    done = subprocess.run(
+        [found, "-c", SHELLS[shell]], env={**os.environ, "SCRIPT": script},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["Vote"], "")
 
 
 @pytest.mark.parametrize("arguments", [["a.properties"], ["--config", "a.properties"]])
@@ -301,11 +373,11 @@ def test_a_node_is_started_by_its_properties_file(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an argument, as of Kafka's script, or as an option."""
-    seen: list[object] = []
     monkeypatch.setattr("kraftwire.node.config.load", lambda *given: given)
-    monkeypatch.setattr("kraftwire.node.app.run", lambda given: seen.append(given) or 0)
-    assert cli.main(["node", "start", *arguments, "--override", "node.id=7"]) == 0
-    assert seen == [("a.properties", ("node.id=7",))]
+    monkeypatch.setattr(
+        "kraftwire.node.app.run", lambda given: int(given == ("a.properties", ("node.id=7",)))
+    )
+    assert cli.main(["node", "start", *arguments, "--override", "node.id=7"]) == 1
 
 
 @pytest.mark.parametrize(
