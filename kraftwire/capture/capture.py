@@ -61,12 +61,6 @@ _TIME_MAX = (1 << 63) - 1
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
-# The classes whose attributes the engine uses, in the order of `kraftwire/engine/frames.h`.
-_CLASSES = (
-    Flow, FrameReader, RequestReader, ResponseReader, Request, RawFrame, KafkaConnection,
-)  # fmt: skip
-
-
 class Capture:
     """The Kafka frames of a capture, or of several that each continue the one before.
 
@@ -80,7 +74,8 @@ class Capture:
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
     continues `after` the one before. `end_ns` is the time of the last packet where these are only
     the packets of some connections. Packets that are not in the order of time are sorted within a
-    window: from the start if `is_disordered`, or if a path begins so. Raises: StorageError if a
+    window: from the start if `is_disordered`, or if a path begins so. Frames are of the
+    `frame_class`, which later layers extend. Raises: StorageError if a
     file cannot be opened or is not a capture; the first one is opened at once.
     """
 
@@ -94,10 +89,11 @@ class Capture:
         is_last: bool = True,
         end_ns: int | None = None,
         is_disordered: bool = False,
+        frame_class: type[RawFrame] = RawFrame,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
-        self.connections = after or OpenConnections(FrameQueue(Health()))
+        self.connections = after or OpenConnections(FrameQueue(Health(), frame_class))
         self.health = self.connections.health
         self._is_last = is_last
         self._end_ns = end_ns
@@ -406,5 +402,10 @@ def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue) -> Any:
     core = engine.core
     if core is None:
         return None
+    # The classes whose attributes the engine uses, in the order of `kraftwire/engine/frames.h`.
+    classes = (
+        Flow, FrameReader, RequestReader, ResponseReader, Request, queue.frame_class,
+        KafkaConnection,
+    )  # fmt: skip
     limits = FRAME_SIZE_MAX, COUNTED_FRAME_SIZE_MIN
-    return core.InOrder(_CLASSES, flows, queue, queue.frames, *limits)
+    return core.InOrder(classes, flows, queue, queue.frames, *limits)

@@ -19,7 +19,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.cli.decoding import MakeSink, Problem, Problems, Reading
 from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.errors import StorageError
 from kraftwire.inspect.run.totals import Totals
 
@@ -68,7 +68,7 @@ def _survey(reading: Reading, path: str) -> Earlier:
     found = Earlier()
     decoder = FrameDecoder(reading.options.settings(found.memory), found.memory)
     try:
-        for frame in Capture(path, keys=reading.options.keys):
+        for frame in Capture(path, keys=reading.options.keys, frame_class=Frame):
             if found.first_ns is None:
                 found.first_ns = frame.time_ns
             decoder.decode(frame)

@@ -281,7 +281,7 @@ class _OrdinaryLines:
         if key not in self._plans:
             self._plans[key] = self._find_plan(*key)
         plan = self._plans[key]
-        if plan is None or frame.findings or frame.missing or frame.time_ns < 0:
+        if plan is None or frame.packet_findings or frame.missing or frame.time_ns < 0:
             return None
         body_plan, has_tags, name = plan
         header, position = self._header(frame, has_tags)

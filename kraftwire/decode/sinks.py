@@ -28,6 +28,8 @@ class Sink:
 
     # Whether a request passes the filters if its response does, and the reverse.
     takes_exchanges: ClassVar[bool] = False
+    # Whether ordinary frames may come with their bodies alone: see `decode.body.ordinary`.
+    takes_bodies: ClassVar[bool] = False
     # Whether filters must keep the order of frames: no request waits for its response.
     needs_order: ClassVar[bool] = False
     # Whether log directories have something to show.

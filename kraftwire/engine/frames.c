@@ -56,7 +56,7 @@ static int call_method(PyObject *object, const char *name, PyObject *data, Py_ss
     return result;
 }
 
-/* The longest frame that is made here: Python gives longer ones of a packed capture another class. */
+/* The longest frame that is made here: Python finds what accounts for longer ones of a packed capture. */
 static Py_ssize_t size_max(const InOrder *in)
 {
     bool is_packed = in->packed >= 0 && in->packed < in->frame_size_max;
@@ -89,7 +89,7 @@ static int take_notes(const InOrder *in, PyObject *reader, PyObject *frame)
     PyObject *other = has_notes ? PyList_New(0) : PyTuple_New(0);
     if (other == NULL)
         return -1;
-    AT(frame, FRAME_findings) = has_notes ? notes : other;
+    AT(frame, FRAME_packet_findings) = has_notes ? notes : other;
     if (has_notes)
         AT(reader, READER_notes) = other;
     return has_notes ? set_number(in, reader, READER_lost_bytes, 0) : 0;
@@ -123,6 +123,8 @@ static PyObject *new_frame(const InOrder *in, PyObject *reader, PyObject *reques
         || set_number(in, frame, FRAME_time_ns, stamp.time_ns) < 0
         || set_place(in, frame, stamp) < 0)
         Py_CLEAR(frame);
+    else
+        set(in, frame, FRAME_input_bytes, AT(frame, FRAME_size));
     return frame;
 }
 

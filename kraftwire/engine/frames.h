@@ -25,8 +25,8 @@ enum {
     X(REQUEST, skipped) X(REQUEST, time_ns) \
     X(FRAME, api_key) X(FRAME, api_version) X(FRAME, connection) X(FRAME, correlation_id) \
     X(FRAME, data) X(FRAME, direction) X(FRAME, end_file) X(FRAME, end_position) X(FRAME, file) \
-    X(FRAME, findings) X(FRAME, kind) X(FRAME, latency_ms) X(FRAME, missing) X(FRAME, position) \
-    X(FRAME, request) X(FRAME, size) X(FRAME, time_ns) \
+    X(FRAME, input_bytes) X(FRAME, kind) X(FRAME, latency_ms) X(FRAME, missing) \
+    X(FRAME, packet_findings) X(FRAME, position) X(FRAME, request) X(FRAME, size) X(FRAME, time_ns) \
     X(CONNECTION, name) X(CONNECTION, pending) X(CONNECTION, parked) X(CONNECTION, responses)
 
 /* Values of the attributes of frames. */

@@ -14,7 +14,7 @@ Py_ssize_t slot_offset(PyTypeObject *cls, const char *name)
     Py_ssize_t offset = -1;
     if (Py_IS_TYPE(found, &PyMemberDescr_Type)) {
         PyMemberDescrObject *member = (PyMemberDescrObject *)found;
-        if (member->d_member->type == T_OBJECT_EX && PyDescr_TYPE(member) == cls)
+        if (member->d_member->type == T_OBJECT_EX && PyType_IsSubtype(cls, PyDescr_TYPE(member)))
             offset = member->d_member->offset;
     }
     Py_DECREF(found);

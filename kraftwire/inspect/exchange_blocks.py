@@ -100,7 +100,7 @@ class ExchangeWriter(DecodedExchangeSink):
         if response is not None and response.latency_ms is not None:
             parts.append(f"{response.latency_ms:.3f} ms")
         if response is None and first.connection and not first.is_token:
-            parts.append(no_response_text(first.raw.request))
+            parts.append(no_response_text(first.request))
         text = paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
         return printable_lines([text], is_painted=self._is_coloured)
 

@@ -8,39 +8,54 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
+from kraftwire.decode.exchange.exchanges import Exchange
 from kraftwire.errors import WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
 
 
-@dataclass(slots=True)
-class ObservedExchange:
-    """A request and its response.
+class ObservedExchange(Exchange):
+    """A request, perhaps with its response, as stories see them: texts that are unknown are empty.
 
-    `request` is None where the capture lacks it, `response` until it is known. A request that a
-    broker sent in an envelope `is_forwarded`, and all values are its own. Units: `request_time` and
-    `response_time` are seconds since the epoch.
+    Of what a broker sent in an envelope both are those inside. Units: times are seconds since the
+    epoch.
     """
 
-    connection: str
-    client_id: str
-    api: str
-    request_time: float
-    request: Any = None
-    response_time: float = 0.0
-    response: Any = None
-    is_forwarded: bool = False
+    @property
+    def api(self) -> str:
+        """Name of the API."""
+        return self.first.api_name or ""
 
     @property
-    def client(self) -> str:
-        """Host and port of the client."""
-        return self.connection.rpartition("-")[0]
+    def client_id(self) -> str:
+        """The client id of the request."""
+        return self.first.client_id or ""
 
     @property
-    def host(self) -> str:
-        """Host of the client."""
-        return self.client.rpartition(":")[0]
+    def request_body(self) -> Any:
+        """The body of the request, None where it is not known."""
+        return None if self.request is None else self.request.body
+
+    @property
+    def response_body(self) -> Any:
+        """The body of the response, None where it is not known."""
+        return None if self.response is None else self.response.body
+
+    @property
+    def request_time(self) -> float:
+        """When the request was sent; of one that was not captured, when its response came."""
+        return self.first.time
+
+    @property
+    def response_time(self) -> float:
+        """When the response came; 0 where it has not."""
+        return 0.0 if self.response is None else self.response.time
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether a broker sent the request in an envelope."""
+        return self.first.depth > 0
 
 
 @dataclass(slots=True)

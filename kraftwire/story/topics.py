@@ -118,7 +118,7 @@ class TopicStory:
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response with its request."""
-        if exchange.request is not None and not self._is_reported(exchange):
+        if exchange.request_body is not None and not self._is_reported(exchange):
             _READERS[exchange.api](self, exchange)
 
     def _is_reported(self, exchange: ObservedExchange) -> bool:
@@ -136,9 +136,9 @@ class TopicStory:
 
     def on_produce(self, exchange: ObservedExchange) -> None:
         """Count the records of a Produce request."""
-        parts = produced_records(exchange.request, self._names)
+        parts = produced_records(exchange.request_body, self._names)
         sent = {(each.topic, each.partition): each for each in parts}
-        for topic in exchange.response.responses:
+        for topic in exchange.response_body.responses:
             name = topic_name(topic.name, topic.topic_id, self._names)
             for each in topic.partition_responses:
                 found = self._topic(name)
@@ -162,7 +162,7 @@ class TopicStory:
 
     def on_fetch(self, exchange: ObservedExchange) -> None:
         """Count the records in an answer to Fetch or ShareFetch."""
-        for topic in exchange.response.responses:
+        for topic in exchange.response_body.responses:
             name = topic_name(getattr(topic, "topic", None), topic.topic_id, self._names)
             for each in topic.partitions:
                 found = self._topic(name)
@@ -184,10 +184,10 @@ class TopicStory:
         """Note the offsets in an answer to ListOffsets."""
         timestamps = {
             (topic.name, each.partition_index): each.timestamp
-            for topic in exchange.request.topics
+            for topic in exchange.request_body.topics
             for each in topic.partitions
         }
-        for topic in exchange.response.topics:
+        for topic in exchange.response_body.topics:
             for each in topic.partitions:
                 found = self._topic(topic.name)
                 if found is None:
@@ -206,7 +206,7 @@ class TopicStory:
 
     def on_metadata(self, exchange: ObservedExchange) -> None:
         """Note the leaders in a Metadata answer; a changed leader is an event."""
-        for topic in exchange.response.topics:
+        for topic in exchange.response_body.topics:
             name = topic_name(topic.name, topic.topic_id, self._names)
             found = None if topic.error_code and name not in self.topics else self._topic(name)
             for each in topic.partitions if found is not None else ():
@@ -226,8 +226,8 @@ class TopicStory:
 
     def on_creation(self, exchange: ObservedExchange) -> None:
         """Add the topics that CreateTopics creates."""
-        results = {each.name: each for each in exchange.response.topics}
-        for each in exchange.request.topics:
+        results = {each.name: each for each in exchange.response_body.topics}
+        for each in exchange.request_body.topics:
             result = results.get(each.name)
             count = getattr(result, "num_partitions", -1)
             count = count if count > 0 else max(each.num_partitions, len(each.assignments))
@@ -235,26 +235,26 @@ class TopicStory:
             replicas = each.replication_factor
             remarks += [count_text(replicas, "replica")] if replicas > 1 else []
             remarks += [self._setting(config.name, config.value) for config in each.configs]
-            what = "only checked" if exchange.request.validate_only else "created"
+            what = "only checked" if exchange.request_body.validate_only else "created"
             self._administer(exchange, each.name, with_remarks(f"is {what}", remarks), result)
 
     def on_deletion(self, exchange: ObservedExchange) -> None:
         """Add the topics that DeleteTopics deletes."""
-        for each in exchange.response.responses:
+        for each in exchange.response_body.responses:
             name = topic_name(each.name, each.topic_id, self._names)
             self._administer(exchange, name, "is deleted", each)
 
     def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions that CreatePartitions creates."""
-        results = {each.name: each for each in exchange.response.results}
-        for each in exchange.request.topics:
+        results = {each.name: each for each in exchange.response_body.results}
+        for each in exchange.request_body.topics:
             text = f"has {count_text(each.count, 'partition')} now"
             self._administer(exchange, each.name, text, results.get(each.name))
 
     def on_configs(self, exchange: ObservedExchange) -> None:
         """Add the settings that AlterConfigs or IncrementalAlterConfigs changes."""
-        results = {each.resource_name: each for each in exchange.response.responses}
-        for each in exchange.request.resources:
+        results = {each.resource_name: each for each in exchange.response_body.responses}
+        for each in exchange.request_body.resources:
             if each.resource_type != TOPIC_RESOURCE:
                 continue
             texts = []
@@ -266,7 +266,7 @@ class TopicStory:
 
     def on_deleted_records(self, exchange: ObservedExchange) -> None:
         """Add the offsets up to which DeleteRecords deletes."""
-        for topic in exchange.response.topics:
+        for topic in exchange.response_body.topics:
             found = self._topic(topic.name)
             for each in topic.partitions if found is not None else ():
                 if found is None:
@@ -367,7 +367,7 @@ def _is_same(exchange: ObservedExchange, forwarded: ObservedExchange) -> bool:
         (exchange.api, exchange.client_id) == (forwarded.api, forwarded.client_id)
         and exchange.request_time <= forwarded.request_time
         and forwarded.response_time <= exchange.response_time
-        and bool(exchange.request == forwarded.request)
+        and bool(exchange.request_body == forwarded.request_body)
     )
 
 

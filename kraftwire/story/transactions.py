@@ -112,19 +112,19 @@ class TransactionStory:
         """Add a request."""
         self._pass_to(exchange.request_time)
         if exchange.api == "EndTxn":
-            known = self._known(exchange.request.transactional_id)
+            known = self._known(exchange.request_body.transactional_id)
             if known is not None and known.current is not None:
-                known.current.wants_commit = exchange.request.committed
+                known.current.wants_commit = exchange.request_body.committed
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response."""
         self._pass_to(exchange.response_time)
-        if exchange.request is not None:
+        if exchange.request_body is not None:
             _READERS[exchange.api](self, exchange)
 
     def on_init(self, exchange: ObservedExchange) -> None:
         """Add an InitProducerId, which gives a transactional id its producer."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         known = self._known(request.transactional_id)
         if known is None:
             return
@@ -144,7 +144,7 @@ class TransactionStory:
 
     def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions of AddPartitionsToTxn, sent by a producer or by a broker for it."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         if not request.transactions:
             known = self._known(request.v3_and_below_transactional_id)
             if known is not None:
@@ -183,13 +183,13 @@ class TransactionStory:
 
     def on_produce(self, exchange: ObservedExchange) -> None:
         """Add the records of a transactional Produce."""
-        request = exchange.request
+        request = exchange.request_body
         known = self._known(request.transactional_id)
         if known is None:
             return
         codes = [
             each.error_code
-            for topic in exchange.response.responses
+            for topic in exchange.response_body.responses
             for each in topic.partition_responses
             if each.error_code
         ]
@@ -205,7 +205,7 @@ class TransactionStory:
 
     def on_offsets(self, exchange: ObservedExchange) -> None:
         """Add the group of AddOffsetsToTxn or TxnOffsetCommit."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         known = self._known(request.transactional_id)
         if known is None:
             return
@@ -223,7 +223,7 @@ class TransactionStory:
 
     def on_end(self, exchange: ObservedExchange) -> None:
         """Add the end of a transaction: EndTxn."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         known = self._known(request.transactional_id)
         if known is None:
             return
@@ -239,7 +239,7 @@ class TransactionStory:
 
     def on_markers(self, exchange: ObservedExchange) -> None:
         """Add WriteTxnMarkers, which end transactions that no producer has ended."""
-        for each in exchange.request.markers:
+        for each in exchange.request_body.markers:
             known = self._by_producer.get(each.producer_id)
             current = known.current if known is not None else None
             if known is None or current is None or current.wants_commit is not None:

@@ -179,7 +179,9 @@ def test_frames_that_are_dropped_say_so(tmp_path: Path) -> None:
     path = _packed(tmp_path / "capture.pcap.gz", _half_frames(1_500, 30_000))
     capture = Capture(str(path))
     frames = list(capture)
-    given_up = [frame for frame in frames if any(f[0] == "memory-limit" for f in frame.findings)]
+    given_up = [
+        frame for frame in frames if any(f[0] == "memory-limit" for f in frame.packet_findings)
+    ]
     assert given_up
     assert given_up[0].is_undecoded
     assert capture.health.bytes.unaccounted == 0

@@ -90,7 +90,7 @@ def test_other_bytes_at_the_same_place_are_reported(back: int, tmp_path: Path) -
     before = segments[at - 2].payload[-back:] if back else b""
     segments.insert(at + 1, _again(segments[at], before + evil, back=back))
     frames, capture = decode_segments(tmp_path, segments)
-    findings = [each for one in frames for each in one.findings]
+    findings = [each for one in frames for each in one.packet_findings]
     assert [each[0] for each in findings] == ["conflict"]
     assert f"{len(evil)} bytes came twice" in findings[0][3]
     assert capture.health.conflicts == 1
@@ -108,7 +108,7 @@ def test_other_bytes_are_reported_before_a_hole_is_filled(tmp_path: Path) -> Non
     frames, capture = decode_segments(tmp_path, [*segments[:at], parts[1], other, parts[0]])
     assert capture.health.conflicts == 1
     assert b"harmless" in frames[0].data
-    assert [each[0] for each in frames[0].findings] == ["conflict"]
+    assert [each[0] for each in frames[0].packet_findings] == ["conflict"]
 
 
 def test_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +134,7 @@ def test_a_plain_retransmission_is_not_a_finding(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, segments)
     assert len(frames) == 6
     assert capture.health.conflicts == 0
-    assert not any(each.findings for each in frames)
+    assert not any(each.packet_findings for each in frames)
 
 
 def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path) -> None:

@@ -60,6 +60,6 @@ def test_what_a_client_says_is_what_the_server_read(
     requests = [each.data for each in frames if each.is_request]
     assert sorted(requests) == sorted(server.frames)
     assert len(requests) >= 2
-    assert [each.findings for each in frames if each.findings] == []
+    assert [each.packet_findings for each in frames if each.packet_findings] == []
     assert capture.health.bytes.unaccounted == 0
     assert not capture.health.tls

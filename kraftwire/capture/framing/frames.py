@@ -151,7 +151,9 @@ class RawFrame:
     packet begins that holds the frame's first byte, `end_file` and `end_position` where that of the
     packet ends that completed it, counted in the unpacked files; the files differ only in a series
     of several. A frame is known by its file, connection, direction, position and correlation id.
-    Without packets positions are those of the frame itself, or -1.
+    Without packets positions are those of the frame itself, or -1. `input_bytes` is how many bytes
+    of the input account for the frame: its own, or all of a compressed capture that is shorter.
+    `packet_findings` are those of its packets.
     Units: `time_ns` nanoseconds since the epoch, of the frame's last packet; `latency_ms`
     milliseconds between the last packets of request and response, None on requests.
     """
@@ -166,10 +168,11 @@ class RawFrame:
         "end_file",
         "end_position",
         "file",
-        "findings",
+        "input_bytes",
         "kind",
         "latency_ms",
         "missing",
+        "packet_findings",
         "position",
         "request",
         "size",
@@ -185,19 +188,15 @@ class RawFrame:
     end_file: str
     end_position: int
     file: str
-    findings: list[CaptureFinding] | tuple[()]
+    input_bytes: int
     kind: str
     latency_ms: float | None
     missing: tuple[tuple[int, int], ...]
+    packet_findings: list[CaptureFinding] | tuple[()]
     position: int
     request: Request | None
     size: int
     time_ns: int
-
-    @property
-    def input_bytes(self) -> int:
-        """How many bytes of the input account for the frame: its own."""
-        return self.size
 
     @property
     def time(self) -> float:
@@ -220,7 +219,7 @@ class RawFrame:
 
         A frame that the end of the capture cuts does not count: its bytes were not lost.
         """
-        return any(finding[0] in _UNDECODED for finding in self.findings)
+        return any(finding[0] in _UNDECODED for finding in self.packet_findings)
 
     def __repr__(self) -> str:
         return (
@@ -228,20 +227,6 @@ class RawFrame:
             f"api_key={self.api_key}, api_version={self.api_version}, "
             f"correlation_id={self.correlation_id}, size={self.size})"
         )
-
-
-class PackedFrame(RawFrame):
-    """A frame that is longer than the compressed capture that it is in."""
-
-    __slots__ = ("_input_bytes",)
-
-    def __init__(self, input_bytes: int) -> None:
-        self._input_bytes = input_bytes
-
-    @property
-    def input_bytes(self) -> int:
-        """How many bytes of the input account for the frame: those of the capture."""
-        return self._input_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +271,15 @@ class UnfinishedBudget:
 class FrameQueue:
     """Collects frames until the capture's iterator returns them.
 
-    `offset` is where the present file begins, counted over all files of a series. `keys` are the
-    secrets of encrypted connections, if any are known.
+    Frames are of the `frame_class`. `offset` is where the present file begins, counted over all
+    files of a series. `keys` are the secrets of encrypted connections, if any are known.
     """
 
     __slots__ = (
         "_files",
         "budget",
         "file",
+        "frame_class",
         "frames",
         "health",
         "keys",
@@ -301,7 +287,8 @@ class FrameQueue:
         "on_ending",
     )
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, frame_class: type[RawFrame] = RawFrame) -> None:
+        self.frame_class = frame_class
         self.file = ""
         self.offset = 0
         self.health = health

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from kraftwire.capture.framing.frames import (
     CaptureFinding,
-    PackedFrame,
     Pairing,
     RawFrame,
     Request,
@@ -357,7 +356,7 @@ class FrameReader:
         pairing = self.pairing
         frame_queue = pairing.frame_queue
         packed = pairing.budget.packed
-        frame = RawFrame() if packed is None or size <= packed else PackedFrame(packed)
+        frame = frame_queue.frame_class()
         frame.connection = pairing.name
         frame.direction = self.DIRECTION
         if request is None:
@@ -374,6 +373,7 @@ class FrameReader:
             frame.api_key = frame.api_version = frame.correlation_id = None
         frame.data = data
         frame.size = size
+        frame.input_bytes = size if packed is None else min(size, packed)
         frame.time_ns, begin, end = stamp
         offset = frame_queue.offset
         if begin >= offset:
@@ -386,9 +386,9 @@ class FrameReader:
         frame.latency_ms = None
         frame.missing = missing
         if self.notes:
-            frame.findings = self.notes
+            frame.packet_findings = self.notes
             self.notes = []
             self.lost_bytes = 0
         else:
-            frame.findings = ()
+            frame.packet_findings = ()
         return frame

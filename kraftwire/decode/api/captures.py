@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.body.context import Memory
@@ -28,7 +29,7 @@ class Frames:
         self.options = options
         self.memory = Memory() if memory is None else memory
         self._filter = options.frame_filter()
-        self._capture = Capture(*captures, name=name, keys=options.keys)
+        self._capture = Capture(*captures, name=name, keys=options.keys, frame_class=Frame)
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
 
     def close(self) -> None:
@@ -47,20 +48,20 @@ class Frames:
         return self._capture.health
 
     def __iter__(self) -> Iterator[Frame]:
-        return filter(self._filter.passes, self._decoded())
+        return filter(self._filter.passes, map(self._decoder.decode, self._captured()))
 
     def exchanges(self) -> Iterator[Exchange]:
         """Requests with their responses, in the order in which they are complete.
 
         A filter may match the request or the response.
         """
-        return filter(self._is_wanted, exchanges(self._decoded()))
+        return filter(self._is_wanted, exchanges(self._captured(), self._decoder))
 
-    def _decoded(self) -> Iterator[Frame]:
+    def _captured(self) -> Iterator[RawFrame]:
         for number, frame in enumerate(self._capture):
             if not number:
                 self._filter.begin(frame.time_ns)
-            yield self._decoder.decode(frame)
+            yield frame
 
     def _is_wanted(self, found: Exchange) -> bool:
         if found.request is not None and found.response is not None:

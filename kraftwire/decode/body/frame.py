@@ -8,7 +8,7 @@ programs work on `Frame` alone. The request or response in an envelope is a `Fra
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, overload
 
@@ -33,7 +33,12 @@ from kraftwire.decode.body.nested import (
     is_plain,
     nested_in,
 )
-from kraftwire.decode.body.ordinary import needs_learning
+from kraftwire.decode.body.ordinary import (
+    NAMING_APIS,
+    OrdinaryBody,
+    needs_learning,
+    ordinary_bodies,
+)
 from kraftwire.decode.body.records import (
     FieldBatches,
     Settings,
@@ -109,132 +114,74 @@ class lazy(Generic[T]):
         return value
 
 
-class Frame:
+class Frame(RawFrame):
     """A request, a response or a bare SASL token: what was captured, and what it means.
 
     None stands for what is not known. What needs the frame's bytes decoded is computed on first
     use. Positions and ranges count from the first byte of `data`; `frame` is the number of the
-    frame in its run, `raw` the frame as it was captured. `depth` is 0; that of a frame in an
-    envelope is one more than that of the envelope.
+    frame in its run, that of the `decoder`. `depth` is 0; that of a frame in an envelope is one
+    more than that of the envelope. An ordinary frame may come with its body: `ordinary`.
     """
 
     # What is computed is in `__dict__`.
-    __slots__ = ("__dict__", "_context", "_contexts", "depth", "frame", "raw", "settings")
+    __slots__ = ("__dict__", "_context", "decoder", "frame", "ordinary")
 
-    def __init__(
-        self,
-        raw: RawFrame,
-        number: int,
-        settings: Settings,
-        contexts: ResponseContexts,
-        *,
-        context: FrameContext = NO_CONTEXT,
-        depth: int = 0,
+    decoder: FrameDecoder
+    frame: int
+    ordinary: OrdinaryBody | None
+    depth: int = 0
+    _context: FrameContext
+
+    @classmethod
+    def of(cls, raw: RawFrame) -> Frame:
+        """Return a frame with the same bytes, as it was captured."""
+        if isinstance(raw, Frame):
+            return raw
+        found = cls()
+        for name in RawFrame.__slots__:
+            if hasattr(raw, name):
+                setattr(found, name, getattr(raw, name))
+        return found
+
+    def begin(
+        self, decoder: FrameDecoder, number: int, context: FrameContext = NO_CONTEXT
     ) -> None:
-        self.raw = raw
-        self.frame = number
-        self.settings = settings
-        self.depth = depth
-        self._contexts = contexts
-        self._context = context
+        """Become a frame of a run, of which nothing was computed so far. Order: before anything."""
+        self.decoder, self.frame = decoder, number
+        self._context, self.ordinary = context, None
+        self.__dict__.clear()
 
     @property
-    def file(self) -> str:
-        """The capture's name."""
-        return self.raw.file
-
-    @property
-    def position(self) -> int:
-        """Where the packet begins that holds the frame's first byte, in the unpacked file."""
-        return self.raw.position
-
-    @property
-    def end_position(self) -> int:
-        """Where the packet ends that completed the frame, in the unpacked file."""
-        return self.raw.end_position
-
-    @property
-    def time(self) -> float:
-        """Seconds since the epoch, of the frame's last packet."""
-        return self.raw.time
-
-    @property
-    def time_ns(self) -> int:
-        """Nanoseconds since the epoch."""
-        return self.raw.time_ns
-
-    @property
-    def connection(self) -> str:
-        """Both ends: "client:port-server:port", IPv6 addresses in brackets."""
-        return self.raw.connection
-
-    @property
-    def direction(self) -> str:
-        """``"request"`` or ``"response"``."""
-        return self.raw.direction
-
-    @property
-    def is_request(self) -> bool:
-        """Whether the client sent it."""
-        return self.raw.is_request
-
-    @property
-    def api_key(self) -> int | None:
-        """Key of the API, on a response that of its request."""
-        return self.raw.api_key
-
-    @property
-    def api_version(self) -> int | None:
-        """Version of the API, on a response that of its request."""
-        return self.raw.api_version
-
-    @property
-    def correlation_id(self) -> int | None:
-        """The id that pairs requests and responses."""
-        return self.raw.correlation_id
-
-    @property
-    def size(self) -> int:
-        """The declared size, without the 4 bytes of the length itself. Units: bytes."""
-        return self.raw.size
-
-    @property
-    def latency_ms(self) -> float | None:
-        """Milliseconds from the request's last packet to the response's; None on requests."""
-        return self.raw.latency_ms
-
-    @property
-    def data(self) -> bytes:
-        """The bytes after the length: header and body; zeros stand for missing bytes."""
-        return self.raw.data
+    def settings(self) -> Settings:
+        """How much is decoded, and what is hidden."""
+        return self.decoder.settings
 
     @property
     def is_token(self) -> bool:
         """Whether the frame is a bare SASL token, without header and body."""
-        return self.raw.kind == _TOKEN
+        return self.kind == _TOKEN
 
     @property
     def api_name(self) -> str | None:
         """Name of the API, without Request or Response."""
-        key = self.raw.api_key
+        key = self.api_key
         return None if key is None else messages.API_NAMES.get(key)
 
     @property
     def client_id(self) -> str | None:
         """The client id of the request, also on its response."""
-        request = self.raw.request
+        request = self.request
         return None if request is None else request.client_id
 
     def learn(self) -> None:
         """Record what later frames need to know. Order: once, in order of frames."""
-        connection, is_request = self.raw.connection, self.raw.is_request
+        contexts = self.decoder.contexts
         if self.is_token:
-            self._context = self._contexts.of_token(
-                connection, self.raw.data if is_request else b""
-            )
-        if needs_learning(self.raw.api_key):
-            learn = self._contexts.of_request if is_request else self._contexts.of_response
-            self._context = learn(connection, self.payload)
+            token = self.data if self.is_request else b""
+            self._context = contexts.of_token(self.connection, token)
+        if needs_learning(self.api_key):
+            learn = contexts.of_request if self.is_request else contexts.of_response
+            self._context = learn(self.connection, self.payload)
 
     @property
     def login(self) -> tuple[str | None, str | None] | None:
@@ -242,7 +189,7 @@ class Frame:
 
         None for other frames.
         """
-        if not (self.is_token or self.raw.api_key == ApiKey.SASL_AUTHENTICATE):
+        if not (self.is_token or self.api_key == ApiKey.SASL_AUTHENTICATE):
             return None
         return self._context.mechanism, self._context.principal
 
@@ -255,22 +202,21 @@ class Frame:
     @lazy
     def payload(self) -> Payload:
         """Header and body as far as they could be decoded. A token has neither."""
-        raw = self.raw
-        data = raw.data[: raw.missing[0][0]] if raw.missing else raw.data
+        data = self.data[: self.missing[0][0]] if self.missing else self.data
         if self.is_token:
-            return Payload.of_token(data, raw.size, is_request=raw.is_request)
+            return Payload.of_token(data, self.size, is_request=self.is_request)
         api = None
-        if raw.api_key is not None and raw.api_version is not None:
-            api = raw.api_key, raw.api_version
-        is_early = any(each[0] == BEFORE_CAPTURE for each in raw.findings)
+        if self.api_key is not None and self.api_version is not None:
+            api = self.api_key, self.api_version
+        is_early = any(each[0] == BEFORE_CAPTURE for each in self.packet_findings)
         payload = decode_payload(
-            data, is_request=raw.is_request, api=api, size=raw.size, is_early=is_early,
-            input_bytes=raw.input_bytes,
+            data, is_request=self.is_request, api=api, size=self.size, is_early=is_early,
+            input_bytes=self.input_bytes,
         )
         if self.depth > _DEPTH_MAX:
             payload.body = payload.body_class = None
         budget = self.settings.frame_budget
-        sizes = len(data), raw.input_bytes
+        sizes = len(data), self.input_bytes
         if budget is not None and payload.body and budget.is_too_much(payload.body, *sizes):
             payload.take_apart(budget.may_have(*sizes))
         return payload
@@ -283,17 +229,17 @@ class Frame:
     @property
     def body(self) -> Message | None:
         """The body, None if it could not be decoded as a whole; `isinstance` shows which it is."""
-        return self.payload.body
+        return self.payload.body if self.ordinary is None else self.ordinary[0]
 
     def body_as(self, kind: type[M]) -> M | None:
         """The body if it is a message of this class."""
-        body = self.payload.body
+        body = self.body
         return body if isinstance(body, kind) else None
 
     @property
     def body_version(self) -> int:
         """Version of the schema that the body was decoded with."""
-        return self.payload.body_version
+        return self.payload.body_version if self.ordinary is None else self.api_version or 0
 
     @property
     def is_assumed(self) -> bool:
@@ -303,7 +249,7 @@ class Frame:
     @property
     def remaining(self) -> int:
         """The number of announced bytes after the last one that was decoded."""
-        return self.payload.remaining
+        return self.payload.remaining if self.ordinary is None else 0
 
     @lazy
     def part(self) -> Part:
@@ -324,16 +270,18 @@ class Frame:
     @lazy
     def inner(self) -> Frame | None:
         """The request or response in an envelope; None if there is none."""
-        body: Any = self.payload.body
+        body: Any = None if self.ordinary is not None else self.payload.body
         if body is None or body.NAME not in CARRIED:
             return None
         is_request = body.NAME == "EnvelopeRequest"
         data = body.request_data if is_request else body.response_data
         if not data and not is_request:
             return None
-        raw = uncaptured(data, is_request=is_request, api=self._context.embedded_api)
-        raw.file, raw.connection, raw.time_ns = self.file, self.connection, self.time_ns
-        return Frame(raw, self.frame, self.settings, self._contexts, depth=self.depth + 1)
+        api = self._context.embedded_api
+        inner = uncaptured(data, is_request=is_request, api=api, depth=self.depth + 1)
+        inner.file, inner.connection, inner.time_ns = self.file, self.connection, self.time_ns
+        inner.begin(self.decoder, self.frame)
+        return inner
 
     @property
     def _carrier(self) -> str:
@@ -355,7 +303,7 @@ class Frame:
 
     def _token_json(self) -> dict[str, Any]:
         show = self.settings.show_secrets
-        mechanism = self._contexts.mechanism(self.connection) or "unknown"
+        mechanism = self.decoder.contexts.mechanism(self.connection) or "unknown"
         data = self.data
         parts = sasl_token(mechanism, data, is_request=self.is_request, show_secrets=show)
         bytes_shown = b64encode(data).decode() if show or not data else REDACTED
@@ -381,11 +329,16 @@ class Frame:
         body = self.payload.body
         return body is not None and has_records(body, self.payload.body_version)
 
-    @lazy
+    @property
     def error_codes(self) -> list[int]:
         """Error codes in a response other than 0, and in one in an envelope, each once."""
-        body = self.payload.body
-        codes = error_codes(body, self.payload.body_version) if body is not None else []
+        may_have_errors = self.ordinary is None or self.ordinary[1]
+        return self._error_codes if may_have_errors else []
+
+    @lazy
+    def _error_codes(self) -> list[int]:
+        body = self.body
+        codes = error_codes(body, self.body_version) if body is not None else []
         inner = self.inner
         if inner is not None and not inner.is_request:
             codes += inner.error_codes
@@ -423,7 +376,9 @@ class Frame:
     @lazy
     def findings(self) -> list[Finding]:
         """What was found in the packets, the header, the body and everything inside it."""
-        found = [Finding(*each) for each in self.raw.findings if each[0] not in _ALONE]
+        if self.ordinary is not None:
+            return []
+        found = [Finding(*each) for each in self.packet_findings if each[0] not in _ALONE]
         found += self.payload.findings + self._findings_of_form()
         if self.has_records:
             found += self._findings_of_batches()
@@ -573,20 +528,19 @@ class Frame:
 
     def lazy_json(self) -> dict[str, Any]:
         """The same; long lists of records are `RecordRows`, read while they are iterated."""
-        raw = self.raw
         line = {
-            "file": raw.file,
+            "file": self.file,
             "frame": self.frame,
-            "time": raw.time if raw.time_ns >= 0 else None,
-            "connection": raw.connection or None,
-            "direction": raw.direction,
-            "apiKey": raw.api_key,
+            "time": self.time if self.time_ns >= 0 else None,
+            "connection": self.connection or None,
+            "direction": self.direction,
+            "apiKey": self.api_key,
             "apiName": self.api_name,
-            "apiVersion": raw.api_version,
-            "correlationId": raw.correlation_id,
-            "size": raw.size,
+            "apiVersion": self.api_version,
+            "correlationId": self.correlation_id,
+            "size": self.size,
             "remaining": self.payload.remaining,
-            "latencyMs": raw.latency_ms,
+            "latencyMs": self.latency_ms,
             "header": self.payload.header_json(),
             "body": self.lazy_body_json,
             "nested": self.nested,
@@ -603,34 +557,44 @@ class Frame:
         )
 
 
+class _InnerFrame(Frame):
+    """The request or response in an envelope, or in what claims to be one inside it."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
 def uncaptured(
-    data: bytes, *, is_request: bool, api: tuple[int, int] | None = None, size: int | None = None
-) -> RawFrame:
+    data: bytes, *, is_request: bool, api: tuple[int, int] | None = None, size: int | None = None,
+    depth: int = 0,
+) -> Frame:
     """Return a frame that is not from packets, by its bytes: without place, time and connection.
 
     `api` are key and version of the request that a response answers, `size` is the announced
-    length where bytes are missing.
+    length where bytes are missing. A frame with a `depth` is in an envelope.
     """
+    frame = _InnerFrame(depth) if depth else Frame()
     payload = decode_header(data, is_request=is_request, api=api, size=size)
-    raw = RawFrame()
-    raw.file = raw.end_file = raw.connection = ""
-    raw.position = raw.end_position = raw.time_ns = -1
-    raw.kind = "rpc"
-    raw.data = data
-    raw.size = payload.size
-    raw.direction = "request" if is_request else "response"
-    raw.api_key, raw.api_version = payload.api_key, payload.api_version
-    raw.correlation_id = payload.header.correlation_id if payload.header else None
-    raw.latency_ms = None
-    raw.findings = ()
-    raw.missing = ()
-    raw.request = None
+    frame.file = frame.end_file = frame.connection = ""
+    frame.position = frame.end_position = frame.time_ns = -1
+    frame.kind = "rpc"
+    frame.data = data
+    frame.size = frame.input_bytes = payload.size
+    frame.direction = "request" if is_request else "response"
+    frame.api_key, frame.api_version = payload.api_key, payload.api_version
+    frame.correlation_id = payload.header.correlation_id if payload.header else None
+    frame.latency_ms = None
+    frame.packet_findings = ()
+    frame.missing = ()
+    frame.request = None
     if payload.header is not None and payload.api_key is not None:
         client_id = getattr(payload.header, "client_id", None)
-        raw.request = Request(
+        frame.request = Request(
             payload.api_key, payload.api_version or 0, payload.header.correlation_id, client_id
         )
-    return raw
+    return frame
 
 
 def _same_size(one: bytes, other: bytes) -> int:
@@ -655,7 +619,7 @@ class FrameDecoder:
     def __init__(self, settings: Settings, memory: Memory | None = None) -> None:
         self.memory = Memory(settings.topics) if memory is None else memory
         self.settings = replace(settings, topics=self.memory.topics)
-        self._contexts = ResponseContexts(self.memory)
+        self.contexts = ResponseContexts(self.memory)
         self._next_number = 0
 
     def decode(self, frame: RawFrame, number: int | None = None) -> Frame:
@@ -666,6 +630,24 @@ class FrameDecoder:
         if number is None:
             number = self._next_number
         self._next_number = number + 1
-        decoded = Frame(frame, number, self.settings, self._contexts)
+        decoded = Frame.of(frame)
+        decoded.begin(self, number)
         decoded.learn()
         return decoded
+
+    def decode_bodies(self, frames: Sequence[RawFrame], number: int) -> Iterator[Frame]:
+        """Yield the next frames of the run; ordinary ones come with their bodies.
+
+        These are read together. `number` is that of the first frame in the run.
+        """
+        topics = self.memory.topics
+        found_bodies = zip(frames, ordinary_bodies(frames), strict=True)
+        for at, (raw, found) in enumerate(found_bodies, number):
+            if found is None:
+                yield self.decode(raw, at)
+                continue
+            frame = raw if isinstance(raw, Frame) else Frame.of(raw)
+            frame.decoder, frame.frame, frame.ordinary = self, at, found
+            if frame.api_key in NAMING_APIS:
+                topics.learn(found[0], frame.api_version or 0)
+            yield frame

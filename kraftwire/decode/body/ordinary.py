@@ -107,7 +107,7 @@ def ordinary_body(frame: RawFrame) -> OrdinaryBody | None:
     """The body of a frame; None if the frame is not ordinary."""
     form = form_of(frame.direction == "request", frame.api_key, frame.api_version)
     data = frame.data
-    if form is None or frame.findings or frame.missing or len(data) != frame.size:
+    if form is None or frame.packet_findings or frame.missing or len(data) != frame.size:
         return None
     return _read(data, form, frame.input_bytes)
 

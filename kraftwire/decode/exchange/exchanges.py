@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kraftwire.capture.framing.frames import RawFrame
@@ -73,23 +72,20 @@ def _made(records: memoryview) -> int:
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
 class Exchange:
     """A request with its response; one of the two may be missing.
 
-    `is_awaited` if a response should have come.
+    `first` is the request, or the response of one that is not in the capture; `is_awaited` if a
+    response should have come. Units: as the names say.
     """
 
-    request: Frame | None
-    response: Frame | None
-    is_awaited: bool = True
-
-    @property
-    def first(self) -> Frame:
-        """The request, or the response of one that is not in the capture."""
-        first = self.request or self.response
+    def __init__(
+        self, request: Frame | None, response: Frame | None, is_awaited: bool = True
+    ) -> None:
+        first = request or response
         assert first is not None
-        return first
+        self.request, self.response, self.first = request, response, first
+        self.is_awaited = is_awaited
 
     @property
     def connection(self) -> str:
@@ -134,13 +130,21 @@ class Exchange:
     @property
     def is_response_lost(self) -> bool:
         """Whether the server sent the response, and the capture lost it."""
-        request = self.first.raw.request
+        request = self.first.request
         return request is not None and request.lost is not None
 
     @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
         return None if self.response is None else self.response.latency_ms
+
+    @property
+    def latency_ns(self) -> int | None:
+        """The same in nanoseconds, also where bytes of them are missing."""
+        request, response = self.request, self.response
+        if request is None or response is None:
+            return None
+        return response.time_ns - request.time_ns
 
     @property
     def wait_ms(self) -> float | None:
@@ -157,14 +161,19 @@ class Exchange:
 
     def _split(self) -> tuple[float | None, float | None]:
         latency = self.latency_ms
-        if latency is None or self.request is None:
+        return (None, None) if latency is None else self.split(max(latency, 0.0))
+
+    def split(self, latency_ms: float) -> tuple[float | None, float | None]:
+        """Split a latency of the exchange into the wait of a Fetch and service."""
+        request = self.request
+        if request is None:
             return None, None
         return split_latency(
             self.api_key,
-            self.request_body,
+            request.body,
             self.response_body,
-            request_ms=self.request.time_ns / _NS_PER_MS,
-            latency_ms=max(latency, 0.0),
+            request_ms=request.time_ns / _NS_PER_MS,
+            latency_ms=latency_ms,
         )
 
     @property
@@ -179,19 +188,19 @@ class Exchange:
 
 
 def exchanges(
-    frames: Iterable[RawFrame | Frame], decoder: FrameDecoder | None = None
+    frames: Iterable[RawFrame], decoder: FrameDecoder | None = None
 ) -> Iterator[Exchange]:
     """Yield the exchanges of frames, in the order in which they are complete.
 
-    Frames come in the order of a capture. `decoder` decodes those that are not decoded yet, by
-    default with records in full and secrets hidden. Requests that wait for responses share
+    Frames come in the order of a capture. `decoder` decodes them, by default with records in full
+    and secrets hidden. Requests that wait for responses share
     a budget of memory; when it is used up, the requests that wait longest are returned without
     their responses.
     """
     decode = (decoder or FrameDecoder(Settings())).decode
     pairs = _ExchangeList()
     for frame in frames:
-        pairs.frame(decode(frame) if isinstance(frame, RawFrame) else frame)
+        pairs.frame(decode(frame))
         if pairs.found:
             yield from pairs.found
             pairs.found.clear()

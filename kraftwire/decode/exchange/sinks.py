@@ -5,18 +5,15 @@ Requests wait in one table per output, `PendingRequests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from kraftwire.capture.framing.frames import RawFrame, Request
-from kraftwire.decode.body.context import TopicNames
+from kraftwire.capture.framing.frames import Request
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.ordinary import NAMING_APIS, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
-from kraftwire.wire.message import Message
 
 T = TypeVar("T")
 
@@ -53,63 +50,30 @@ class ExchangeSink(Sink, Generic[T]):
     """
 
     takes_exchanges = True
-    # Whether ordinary frames are taken by their bodies alone, without a `Frame`: see
-    # `decode.body.ordinary`.
-    takes_bodies: ClassVar[bool] = False
-
-    # The names that ordinary frames reveal; set by a run.
-    learns: TopicNames | None = None
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
         limit = PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
         self._pending: PendingRequests[T] = PendingRequests(limit)
 
-    def frame(self, decoded: Frame) -> None:
+    def frame(self, frame: Frame) -> None:
         """Take the next frame."""
-        self.take(decoded.raw, decoded.body, decoded)
-
-    def take_ordinary(self, frames: Sequence[RawFrame], number: int = 0, /) -> Iterator[bool]:
-        """Take frames one by one, if they are ordinary; their bodies are read together."""
-        if not self.takes_bodies:
-            return super().take_ordinary(frames, number)
-        return self._take_bodies(frames)
-
-    def _take_bodies(self, frames: Sequence[RawFrame]) -> Iterator[bool]:
-        for frame, found in zip(frames, ordinary_bodies(frames), strict=True):
-            if found is None:
-                yield False
-                continue
-            body, may_have_errors = found
-            if self.learns is not None and frame.api_key in NAMING_APIS:
-                self.learns.learn(body, frame.api_version or 0)
-            self.take(frame, body, None, may_have_errors)
-            yield True
-
-    def take(
-        self,
-        frame: RawFrame,
-        body: Message | None,
-        decoded: Frame | None,
-        may_have_errors: bool = True,
-    ) -> None:
-        """Take the next frame and its body; `decoded` is None for an ordinary one."""
-        request, pending, found = frame.request, self._pending, None
-        is_request = frame.direction == "request"
-        if is_request:
-            kept = self.keep_request(frame, body, decoded)
-            if kept is None:
-                return
-            if request is None or not request.has_response:
-                self.take_unanswered(kept, False)
-                return
-            pending.add(request, kept, self.weight(frame, kept) if self._is_weighed else 1)
-        elif request is not None:
-            found = pending.take(request)
+        request, pending = frame.request, self._pending
+        if frame.direction != "request":
+            found = None if request is None else pending.take(request)
+            if pending.dropped:
+                self._take_unanswered(pending.take_dropped())
+            self.take_response(found, frame)
+            return
+        kept = self.keep_request(frame)
+        if kept is None:
+            return
+        if request is None or not request.has_response:
+            self.take_unanswered(kept, False)
+            return
+        pending.add(request, kept, self.weight(frame, kept) if self._is_weighed else 1)
         if pending.dropped:
             self._take_unanswered(pending.take_dropped())
-        if not is_request:
-            self.take_response(found, frame, body, decoded, may_have_errors)
 
     def _take_unanswered(self, requests: Iterable[T]) -> None:
         """Report requests without a response, as far as they are wanted."""
@@ -123,25 +87,15 @@ class ExchangeSink(Sink, Generic[T]):
         """
         self._take_unanswered(self._pending.drain())
 
-    def weight(self, frame: RawFrame, _kept: T, /) -> int:
+    def weight(self, frame: Frame, _kept: T, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""
         return frame.size + _OBJECT_BYTES
 
-    def keep_request(
-        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
-    ) -> T | None:
+    def keep_request(self, frame: Frame, /) -> T | None:
         """Take a request; returns what is kept of it, None if its response is not awaited."""
         raise NotImplementedError
 
-    def take_response(
-        self,
-        request: T | None,
-        frame: RawFrame,
-        body: Message | None,
-        decoded: Frame | None,
-        may_have_errors: bool,
-        /,
-    ) -> None:
+    def take_response(self, request: T | None, response: Frame, /) -> None:
         """Take a response with what was kept of its request, None if that is not known."""
         raise NotImplementedError
 
@@ -195,31 +149,16 @@ class DecodedExchangeSink(ExchangeSink[Frame]):
         """
         raise NotImplementedError
 
-    def frame(self, decoded: Frame) -> None:
-        """Take the next frame; its body is decoded on first use."""
-        self.take(decoded.raw, None, decoded)
-
-    def keep_request(
-        self, _frame: RawFrame, _body: Message | None, decoded: Frame | None, /
-    ) -> Frame | None:
+    def keep_request(self, frame: Frame, /) -> Frame:
         """Hold a request back; of older ones only the bytes are kept if there are many."""
-        if decoded is not None:
-            self._cache.hold(decoded)
-        return decoded
+        self._cache.hold(frame)
+        return frame
 
-    def take_response(
-        self,
-        request: Frame | None,
-        _frame: RawFrame,
-        _body: Message | None,
-        decoded: Frame | None,
-        _may_have_errors: bool,
-        /,
-    ) -> None:
+    def take_response(self, request: Frame | None, response: Frame, /) -> None:
         """Take a response with its request."""
         if request is not None:
             self._cache.release(request)
-        self.exchange(request, decoded, True)
+        self.exchange(request, response, True)
 
     def take_unanswered(self, request: Frame, is_awaited: bool, /) -> None:
         """Take a request without a response."""

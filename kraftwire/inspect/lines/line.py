@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import RawFrame, Request
+from kraftwire.capture.framing.frames import Request
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
@@ -22,7 +21,6 @@ from kraftwire.inspect.facts.registry import Facts
 from kraftwire.inspect.lines.file_lines import FileLines
 from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.wire.message import Message
 
 _CONNECTION_WIDTH = 31
 _API_WIDTH = 22
@@ -110,45 +108,35 @@ class LineWriter(ExchangeSink[_KeptRequest]):
         super().finish()
         self._flush()
 
-    def keep_request(
-        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
-    ) -> _KeptRequest:
+    def keep_request(self, frame: Frame, /) -> _KeptRequest:
         """Return what the line of an exchange needs of its request."""
+        body = frame.body
         facts = "" if body is None else REQUEST_FACTS[body.API_KEY](body, self._topics)
-        if decoded is not None or self._is_coloured:
-            facts = self._request_text(facts, decoded)
+        if frame.ordinary is None or self._is_coloured:
+            facts = self._request_text(facts, frame)
         place = self._place(frame)
         return frame.time_ns, place, frame.size, facts, frame.connection, frame.request
 
-    def take_response(
-        self,
-        request: _KeptRequest | None,
-        frame: RawFrame,
-        body: Message | None,
-        decoded: Frame | None,
-        may_have_errors: bool,
-        /,
-    ) -> None:
+    def take_response(self, request: _KeptRequest | None, response: Frame, /) -> None:
         """Write the line of a response and its request."""
-        error, facts = "-", ""
+        facts, error, ordinary = "", "-", response.ordinary
+        body = response.body if ordinary is None else ordinary[0]
         if body is not None:
             facts = RESPONSE_FACTS[body.API_KEY](body, self._topics)
-            if may_have_errors and decoded is None:
-                error = self._error(error_codes(body, frame.api_version or 0))
-        if decoded is not None or self._is_coloured:
-            facts = self._response_text(facts, decoded)
-        if decoded is not None:
-            error = self._error(decoded.error_codes)
+        if ordinary is None or self._is_coloured:
+            facts = self._response_text(facts, response)
+        if ordinary is None or ordinary[1]:
+            error = self._error(response.error_codes)
         if request is None:
-            place, sizes = self._place(frame), f"-/{frame.size}"
+            place, sizes = self._place(response), f"-/{response.size}"
         else:
             _, place, size, before, _, _ = request
-            sizes = f"{size}/{frame.size}"
+            sizes = f"{size}/{response.size}"
             if before:
                 facts = f"{before}; {facts}" if facts else before
-        latency = frame.latency_ms
+        latency = response.latency_ms
         latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
-        self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
+        self._put(self._line(response.time_ns, place, (sizes, latency_text, error, facts)))
         self.left -= 1
 
     def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
@@ -200,7 +188,7 @@ class LineWriter(ExchangeSink[_KeptRequest]):
     def _head(self) -> str:
         return _head_text(self._width)
 
-    def _place(self, frame: RawFrame) -> str:
+    def _place(self, frame: Frame) -> str:
         """Return the columns connection, API and correlation id."""
         key = frame.connection, frame.api_key, frame.api_version
         text = self._places.get(key)
@@ -230,35 +218,35 @@ class LineWriter(ExchangeSink[_KeptRequest]):
             text = self._errors[key] = paint(names, RED, is_wanted=self._is_coloured)
         return text
 
-    def _request_text(self, facts: str, decoded: Frame | None) -> str:
+    def _request_text(self, facts: str, frame: Frame) -> str:
         """Add to the facts of a request its login, those of one in an envelope, and findings."""
-        if decoded is not None and decoded.body is not None:
-            if decoded.login is not None:
-                facts = ", ".join(filter(None, (" ".join(filter(None, decoded.login)), facts)))
-            elif inside := self._facts_inside(decoded, REQUEST_FACTS):
+        if frame.body is not None:
+            if frame.login is not None:
+                facts = ", ".join(filter(None, (" ".join(filter(None, frame.login)), facts)))
+            elif inside := self._facts_inside(frame, REQUEST_FACTS):
                 facts = f"{facts}: {inside}"
-        return self._with_findings(facts, decoded)
+        return self._with_findings(facts, frame)
 
-    def _response_text(self, facts: str, decoded: Frame | None) -> str:
+    def _response_text(self, facts: str, frame: Frame) -> str:
         """Add findings to the facts of a response, or to those of one in an envelope."""
-        if decoded is not None and decoded.inner is not None and decoded.inner.body is not None:
-            facts = self._facts_inside(decoded, RESPONSE_FACTS)
-        return self._with_findings(facts, decoded)
+        if frame.inner is not None and frame.inner.body is not None:
+            facts = self._facts_inside(frame, RESPONSE_FACTS)
+        return self._with_findings(facts, frame)
 
-    def _facts_inside(self, decoded: Frame, functions: dict[int, Facts]) -> str:
-        body = None if decoded.inner is None else decoded.inner.body
+    def _facts_inside(self, frame: Frame, functions: dict[int, Facts]) -> str:
+        body = None if frame.inner is None else frame.inner.body
         return "" if body is None else functions[body.API_KEY](body, self._topics)
 
-    def _with_findings(self, facts: str, decoded: Frame | None) -> str:
+    def _with_findings(self, facts: str, frame: Frame) -> str:
         """Add findings. Next to colours facts are escaped; else the whole output is, later."""
         facts = printable(facts) if self._is_coloured else facts
-        return facts if decoded is None else facts + self._findings(decoded)
+        return facts + self._findings(frame)
 
-    def _findings(self, decoded: Frame) -> str:
+    def _findings(self, frame: Frame) -> str:
         """Return the ids of findings, in brackets."""
-        if not decoded.findings:
+        if not frame.findings:
             return ""
-        text = f" [{', '.join(dict.fromkeys(each.id for each in decoded.findings))}]"
+        text = f" [{', '.join(dict.fromkeys(each.id for each in frame.findings))}]"
         return paint(text, YELLOW, is_wanted=self._is_coloured)
 
     # -- output --------------------------------------------------------------------------------
@@ -315,7 +303,7 @@ class ColumnWriter(LineWriter):
         """Note the time from which relative times count."""
         self._start_ns = time_ns
 
-    def _place(self, frame: RawFrame) -> str:
+    def _place(self, frame: Frame) -> str:
         name = "?"
         if frame.api_key is not None:
             name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")

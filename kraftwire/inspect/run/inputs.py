@@ -20,13 +20,13 @@ from typing import IO, BinaryIO, Literal
 
 from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing.frames import RawFrame
+from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.series import families, recordings
-from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.source import CaptureInput, CaptureSource
 from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
-from kraftwire.decode.body.frame import uncaptured
+from kraftwire.decode.body.frame import Frame, uncaptured
 from kraftwire.decode.files.folders import walk
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
 from kraftwire.decode.files.source import ByteSource, SupportsRead, open_source, open_stream, peek
@@ -184,7 +184,7 @@ class UncapturedFrames:
         frame = self._frame(data, size, position=position)
         frame.missing = ((len(data), size - len(data)),)
         frame.end_position = position + len(rest)
-        frame.findings = [(_CUT, len(data), "", "the input ends before the frame does")]
+        frame.packet_findings = [(_CUT, len(data), "", "the input ends before the frame does")]
         return frame
 
     def _frame(self, data: bytes, size: int | None = None, *, position: int = -1) -> RawFrame:
@@ -303,8 +303,13 @@ class Inputs:
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
         # Before the file is opened: an error leaves nothing open.
         self.run.line_filter.ensure_for_captures(name)
-        capture = Capture(*paths, on_ending=self.run.ending, keys=self.run.options.keys)
-        self._show_capture(capture, name)
+        self._show_capture(self._capture(*paths, on_ending=self.run.ending), name)
+
+    def _capture(
+        self, *captures: CaptureInput, on_ending: Callable[[Ending], None]
+    ) -> Capture:
+        keys = self.run.options.keys
+        return Capture(*captures, on_ending=on_ending, keys=keys, frame_class=Frame)
 
     def _show_capture(self, capture: Capture, name: str) -> None:
         self.run.begin_capture(name, capture.health)
@@ -323,11 +328,10 @@ class Inputs:
         from kraftwire.inspect.run.merged import MergedEndings, compare, merged
 
         self.run.line_filter.ensure_for_captures(paths[0])
-        keys = self.run.options.keys
-        clocks = compare(paths, keys)
+        clocks = compare(paths, self.run.options.keys)
         endings = MergedEndings(clocks, self.run.ending)
         captures = [
-            Capture(path, on_ending=endings.of(at), keys=keys)
+            self._capture(path, on_ending=endings.of(at))
             for at, path in enumerate(paths)
         ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
@@ -351,9 +355,7 @@ class Inputs:
             # What is packed and gives too few bytes yet: the reader of captures goes on.
             if self.kind == "auto" and (kind.is_capture or kind.is_compressed):
                 self.run.line_filter.ensure_for_captures(STDIN)
-                keys = self.run.options.keys
-                capture = Capture(piped, on_ending=self.run.ending, keys=keys)
-                self._show_capture(capture, STDIN)
+                self._show_capture(self._capture(piped, on_ending=self.run.ending), STDIN)
                 return
             if kind.is_capture:
                 raise UsageError(f"--input file: {STDIN} is a capture")

@@ -12,7 +12,7 @@ from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink, ExchangeSink
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.filters.lines import LineFilter
@@ -43,8 +43,6 @@ class Run:
         self._filter = options.frame_filter()
         self.line_filter = LineFilter(options.filters)
         self._sink = sink
-        if isinstance(sink, ExchangeSink):
-            sink.learns = self.memory.topics
         self._in_order: PendingInOrder | None = None
         self._is_refused = False
 
@@ -121,6 +119,11 @@ class Run:
         totals, decode, sink = self.totals, self._decoder.decode, self._sink
         number, ordinary = totals.frames, 0
         try:
+            if sink.takes_bodies:
+                for found in self._decoder.decode_bodies(frames, number):
+                    number += 1
+                    self._show(found)
+                return
             # Not strict: `take_ordinary` yields lazily, when it is the turn of a frame.
             for frame, is_shown in zip(frames, sink.take_ordinary(frames, number)):  # noqa: B905
                 number += 1
@@ -156,8 +159,9 @@ class Run:
 
     def _show(self, decoded: Frame) -> None:
         self.totals.shown += 1
-        for finding in decoded.findings:
-            self.totals.findings[finding.id] += 1
+        if decoded.ordinary is None:
+            for finding in decoded.findings:
+                self.totals.findings[finding.id] += 1
         self._sink.frame(decoded)
         self._end_if_enough()
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kraftwire import messages
-from kraftwire.capture.framing.frames import Ending, RawFrame, Request
+from kraftwire.capture.framing.frames import Ending, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import shortened
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, split_latency
 from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
@@ -521,8 +520,8 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             found[connection] = Security(tls_version, *login)
         return found
 
-    def _note_login(self, frame: RawFrame, decoded: Frame | None) -> None:
-        login = None if decoded is None else decoded.login
+    def _note_login(self, frame: Frame) -> None:
+        login = None if frame.ordinary is not None else frame.login
         if login is not None:
             note(self._logins, frame.connection, login)
 
@@ -534,12 +533,12 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         """Count a line of a file."""
         self.logs.add(line)
 
-    def _note_time(self, frame: RawFrame) -> None:
+    def _note_time(self, frame: Frame) -> None:
         if self.first_ns is None or frame.time_ns < self.first_ns:
             self.first_ns = frame.time_ns
         self.last_ns = max(self.last_ns, frame.time_ns)
 
-    def _row(self, frame: RawFrame) -> ExchangeCounts:
+    def _row(self, frame: Frame) -> ExchangeCounts:
         client_id = frame.request.client_id if frame.request is not None else _UNKNOWN
         key = frame.api_key
         if frame.kind != "rpc":
@@ -549,12 +548,11 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
         version = -1 if frame.api_version is None else frame.api_version
         return self.exchanges.row(name, version, _NO_CLIENT if client_id is None else client_id)
 
-    def keep_request(
-        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
-    ) -> _KeptRequest | None:
+    def keep_request(self, frame: Frame, /) -> _KeptRequest | None:
         """Count a request; return what its response needs of it."""
         self._note_time(frame)
-        self._note_login(frame, decoded)
+        self._note_login(frame)
+        body = frame.body
         row = self._row(frame)
         row.requests += 1
         row.request_sizes.add(frame.size)
@@ -602,44 +600,31 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             self.first_ns / _SECOND_NS, self.last_ns / _SECOND_NS, REST_S
         )
 
-    def take_response(
-        self,
-        request: _KeptRequest | None,
-        frame: RawFrame,
-        body: Message | None,
-        decoded: Frame | None,
-        may_have_errors: bool,
-        /,
-    ) -> None:
+    def take_response(self, request: _KeptRequest | None, response: Frame, /) -> None:
         """Count a response."""
-        self._note_time(frame)
-        self._note_login(frame, decoded)
-        if decoded is None:
-            codes = []
-            if body is not None and may_have_errors:
-                codes = error_codes(body, frame.api_version or 0)
-        else:
-            codes = decoded.error_codes
-        row = request.row if request is not None else self._row(frame)
+        self._note_time(response)
+        self._note_login(response)
+        row = request.row if request is not None else self._row(response)
         row.responses += 1
-        row.response_sizes.add(frame.size)
+        row.response_sizes.add(response.size)
+        codes = response.error_codes
         for code in codes:
             row.errors[error_name(code)] += 1
-        if frame.latency_ms is not None:
-            self._add_times(row, request, frame, body, codes)
+        if response.latency_ms is not None:
+            self._add_times(row, request, response, codes)
 
     def _add_times(
         self,
         row: ExchangeCounts,
         request: _KeptRequest | None,
-        frame: RawFrame,
-        body: Message | None,
+        response: Frame,
         codes: Sequence[int],
     ) -> None:
         """Split a latency into the wait behind earlier requests, other waits, and service."""
-        latency = max(frame.latency_ms or 0.0, 0.0)
+        body = response.body
+        latency = max(response.latency_ms or 0.0, 0.0)
         row.latency.add(latency)
-        queued = min(self._queued_ms(request, frame), latency)
+        queued = min(self._queued_ms(request, response), latency)
         if request is not None and request.is_held and not codes:
             row.wait.add(latency)
             return
@@ -651,7 +636,7 @@ class StatsCollector(ExchangeSink[_KeptRequest]):
             if wait <= queued and _may_have_waited(request, body):
                 row.unclear.add(latency - wait)
 
-    def _queued_ms(self, request: _KeptRequest | None, frame: RawFrame) -> float:
+    def _queued_ms(self, request: _KeptRequest | None, frame: Frame) -> float:
         """Return how long a request waited for the answer to an earlier one on its connection.
 
         Call it once for each answer, as it also notes the time of this one.

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from kraftwire.capture.framing.frames import Ending, RawFrame
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.body.frame import Frame
@@ -479,34 +479,25 @@ class RaftWriter(ExchangeSink[Message]):
         """Learn what a capture records."""
         self._clusters.recordings.add(health.recorded)
 
-    def frame(self, decoded: Frame) -> None:
+    def frame(self, frame: Frame) -> None:
         """Add a frame to the story; bodies of other APIs are not decoded."""
-        if _has_ids(decoded.raw):
-            self.take(decoded.raw, _body(decoded), decoded)
+        if _has_ids(frame):
+            super().frame(frame)
 
-    def unwanted(self, decoded: Frame, /) -> None:
+    def unwanted(self, frame: Frame, /) -> None:
         """Note that the sender of a frame is alive, though the frame is not wanted."""
-        if _has_ids(decoded.raw):
-            self._clusters.on_frame(decoded.raw)
+        if _has_ids(frame):
+            self._clusters.on_frame(frame)
 
-    def keep_request(
-        self, frame: RawFrame, body: Message | None, _decoded: Frame | None, /
-    ) -> Message | None:
+    def keep_request(self, frame: Frame, /) -> Message | None:
         """Add a request to the story; return its body, which its response needs."""
+        body = _body(frame)
         self._clusters.on_frame(frame, body)
         return body
 
-    def take_response(
-        self,
-        request: Message | None,
-        frame: RawFrame,
-        body: Message | None,
-        _decoded: Frame | None,
-        _may_have_errors: bool,
-        /,
-    ) -> None:
+    def take_response(self, request: Message | None, response: Frame, /) -> None:
         """Add a response to the story, together with the body of its request."""
-        self._clusters.on_frame(frame, body, request)
+        self._clusters.on_frame(response, _body(response), request)
 
     def take_unanswered(self, request: Message, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
@@ -554,7 +545,7 @@ class RaftWriter(ExchangeSink[Message]):
         self._stream.flush()
 
 
-def _has_ids(frame: RawFrame) -> bool:
+def _has_ids(frame: Frame) -> bool:
     """Whether the API and the correlation id of a frame are known."""
     return frame.api_key is not None and frame.correlation_id is not None
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, TextIO
 
-from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.frame import Frame
@@ -16,12 +15,10 @@ from kraftwire.decode.text import count_text
 from kraftwire.inspect.attributes_json import attributes_to_json
 from kraftwire.inspect.stories.text import event_lines, head_line, spans_to_json, write_lines
 from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
-from kraftwire.messages import API_NAMES
 from kraftwire.printable import printable
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.story.events import Events
 from kraftwire.story.observed_exchange import ObservedExchange
-from kraftwire.wire.message import Message
 
 
 class ExchangeStory(Protocol):
@@ -39,7 +36,7 @@ class ExchangeStory(Protocol):
         """Add what is known only at the end, and the times of which nothing was recorded."""
 
 
-class StoryWriter(ExchangeSink[ObservedExchange]):
+class StoryWriter(ExchangeSink[Frame]):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
@@ -102,45 +99,30 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
 
     # -- frames --------------------------------------------------------------------------------
 
-    def keep_request(
-        self, frame: RawFrame, body: Message | None, decoded: Frame | None, /
-    ) -> ObservedExchange | None:
+    def keep_request(self, frame: Frame, /) -> Frame | None:
         """Add a request; return it to be kept until its response."""
-        inner = _inner(frame, decoded)
-        exchange = self._observed(frame, inner)
-        if exchange is None:
-            return None
-        exchange.request = body if inner is None else inner.body
-        if exchange.request is not None:
-            self._story.on_request(exchange)
-        return exchange
-
-    def take_response(
-        self,
-        kept: ObservedExchange | None,
-        frame: RawFrame,
-        body: Message | None,
-        decoded: Frame | None,
-        _may_have_errors: bool,
-        /,
-    ) -> None:
-        """Add a response."""
-        inner = _inner(frame, decoded)
-        exchange = kept or self._observed(frame, inner)
-        if frame.api_key == ApiKey.ENVELOPE:
-            body = None if inner is None else inner.body
-        if exchange is None or body is None:
-            return
         self._note_frame(frame)
-        exchange.response_time, exchange.response = frame.time, body
-        self._story.on_response(exchange)
+        wanted = self._wanted(frame)
+        if wanted is not None and wanted.body is not None:
+            self._story.on_request(ObservedExchange(wanted, None))
+        return wanted
 
-    def weight(self, frame: RawFrame, kept: ObservedExchange, /) -> int:
+    def take_response(self, request: Frame | None, response: Frame, /) -> None:
+        """Add a response."""
+        if request is None:
+            self._note_frame(response)
+        wanted = self._wanted(response)
+        if wanted is None or wanted.body is None:
+            return
+        self._note_frame(response)
+        self._story.on_response(ObservedExchange(request, wanted))
+
+    def weight(self, frame: Frame, kept: Frame, /) -> int:
         """Return the memory that a request with its body takes. Units: bytes."""
         own = super().weight(frame, kept)
-        return own if kept.request is None else own + objects_of(kept.request)
+        return own if kept.body is None else own + objects_of(kept.body)
 
-    def take_unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: Frame, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
 
     def finish(self) -> None:
@@ -185,19 +167,16 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
         if self.overflow_text:
             write_lines(stream, [self.overflow_text])
 
-    def _observed(self, frame: RawFrame, inner: Frame | None) -> ObservedExchange | None:
-        """Return the exchange that a frame begins; None if the story does not need it."""
-        self._note_frame(frame)
-        raw, apis = (frame, self.apis) if inner is None else (inner.raw, self.forwarded)
-        name = API_NAMES.get(-1 if raw.api_key is None else raw.api_key, "")
-        if name not in apis:
-            return None
-        client = raw.request.client_id if raw.request is not None else None
-        return ObservedExchange(
-            frame.connection, client or "", name, frame.time, is_forwarded=inner is not None
-        )
+    def _wanted(self, frame: Frame) -> Frame | None:
+        """Return the frame, or what is in an envelope, if the story needs it and can read it."""
+        inside, apis = frame, self.apis
+        if frame.ordinary is None and frame.api_key == ApiKey.ENVELOPE:
+            if frame.inner is None:
+                return None
+            inside, apis = frame.inner, self.forwarded
+        return inside if inside.api_name in apis else None
 
-    def _note_frame(self, frame: RawFrame) -> None:
+    def _note_frame(self, frame: Frame) -> None:
         self.recordings.note_frame(frame.time, frame.connection)
         self.note_time(frame.time)
         first, last = self._frames or (frame.time, frame.time)
@@ -209,7 +188,3 @@ class StoryWriter(ExchangeSink[ObservedExchange]):
             self._start = time
         self.end = max(self.end, time)
 
-
-def _inner(frame: RawFrame, decoded: Frame | None) -> Frame | None:
-    """Return what is in an envelope; None for other frames, and if it is damaged."""
-    return decoded.inner if decoded is not None and frame.api_key == ApiKey.ENVELOPE else None

@@ -44,7 +44,7 @@ class ClassicGroups:
 
     def on_join_request(self, exchange: ObservedExchange) -> None:
         """Add the request of a member that joins, for the first time or again."""
-        request = exchange.request
+        request = exchange.request_body
         group = self._groups.group(request.group_id, "classic")
         if group is None or not request.member_id:
             return
@@ -53,7 +53,7 @@ class ClassicGroups:
 
     def on_join_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to JoinGroup: the member's id, or its place in a new generation."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         if request is None:
             return
         group = self._groups.group(request.group_id, "classic")
@@ -78,7 +78,7 @@ class ClassicGroups:
             self._miss(group, {each.member_id for each in response.members}, generation)
 
     def _join(self, group: Group, exchange: ObservedExchange) -> Member | None:
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         topics: set[str] = set()
         if request.protocol_type == _CONSUMER:
             topics = {name for each in request.protocols for name in subscribed(each.metadata)}
@@ -86,8 +86,8 @@ class ClassicGroups:
         remarks = [f"{request.protocol_type} with {protocols}"]
         remarks += [f"wants {listed(sorted(topics))}"] if topics else []
         member = self._groups.join(
-            group, response.member_id, exchange, time=exchange.request_time,
-            instance_id=request.group_instance_id, remarks=remarks,
+            group, response.member_id, exchange.client_id, exchange.connection,
+            time=exchange.request_time, instance_id=request.group_instance_id, remarks=remarks,
         )
         if member is not None:
             self._begin(group, exchange.request_time, f"{member.label} joins")
@@ -105,7 +105,7 @@ class ClassicGroups:
 
     def on_sync_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to SyncGroup, which gives a member its assignment."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         group = None if request is None else self._groups.group(request.group_id, "classic")
         if group is None:
             return
@@ -129,7 +129,7 @@ class ClassicGroups:
 
     def on_heartbeat_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to a heartbeat, which may tell the member to join again."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         group = None if request is None else self._groups.group(request.group_id, "classic")
         if group is None:
             return
@@ -145,7 +145,7 @@ class ClassicGroups:
 
     def on_leave_request(self, exchange: ObservedExchange) -> None:
         """Add the request of members that leave."""
-        request = exchange.request
+        request = exchange.request_body
         group = self._groups.group(request.group_id, "classic")
         if group is None:
             return

@@ -25,7 +25,6 @@ from kraftwire.story.groups.model import (
     of_topics,
 )
 from kraftwire.story.groups.offsets import Lag
-from kraftwire.story.observed_exchange import ObservedExchange
 
 _OUT = "out of the group"
 # The prefixes of the names of record types.
@@ -150,10 +149,11 @@ class CoordinatorLog:
 
     def _join(self, group: Group, value: Any, time: float, id: str) -> Member | None:
         host = value.client_host.removeprefix("/")
-        exchange = ObservedExchange(f"{host}:0-", value.client_id, "", time)
         name = "group_instance_id" if group.kind == "classic" else "instance_id"
         instance_id = getattr(value, name, None)
-        member = self._groups.join(group, id, exchange, time=time, instance_id=instance_id)
+        member = self._groups.join(
+            group, id, value.client_id, f"{host}:0-", time=time, instance_id=instance_id
+        )
         if member is not None:
             self._change(group, time, f"{member.label} joins")
         return member

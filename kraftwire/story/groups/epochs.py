@@ -54,7 +54,7 @@ class HeartbeatGroups:
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a heartbeat and its answer."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         group = (
             None
             if request is None
@@ -90,9 +90,9 @@ class HeartbeatGroups:
 
     def _join(self, group: Group, exchange: ObservedExchange, id: str) -> Member | None:
         member = self._groups.join(
-            group, id, exchange, time=exchange.request_time,
-            instance_id=getattr(exchange.request, "instance_id", None),
-            remarks=[f"wants {each}" for each in _wishes(exchange.request)],
+            group, id, exchange.client_id, exchange.connection, time=exchange.request_time,
+            instance_id=getattr(exchange.request_body, "instance_id", None),
+            remarks=[f"wants {each}" for each in _wishes(exchange.request_body)],
         )
         if member is not None:
             self._note_join(group, exchange, f"{member.label} joins")
@@ -111,7 +111,7 @@ class HeartbeatGroups:
     def _leave(self, group: Group, member: Member | None, exchange: ObservedExchange) -> None:
         if member is None:
             return
-        is_pause = exchange.request.member_epoch == _PAUSES
+        is_pause = exchange.request_body.member_epoch == _PAUSES
         text = "leaves and keeps its place for a while" if is_pause else "leaves"
         why = "left, keeping its place" if is_pause else "left"
         self._groups.leave(group, member, exchange.request_time, why, text)
@@ -126,7 +126,7 @@ class HeartbeatGroups:
         """Note that a member is in an epoch; the first such member shows that it has begun."""
         latest = group.generations[-1] if group.generations else None
         member.number = epoch
-        if latest is None and exchange.request.member_epoch == epoch:
+        if latest is None and exchange.request_body.member_epoch == epoch:
             # The member joined before the capture began.
             self._before[group.id] = epoch
         known = self._before.get(group.id, -1) if latest is None else latest.number
@@ -166,7 +166,7 @@ class HeartbeatGroups:
         return all(end - start <= _UNHEARD * member.interval for start, end in pauses)
 
     def _assign(self, group: Group, member: Member, exchange: ObservedExchange) -> None:
-        response = exchange.response
+        response = exchange.response_body
         is_streams = group.kind == "streams"
         found = self._assignment_in(response, member.assignment, is_streams=is_streams)
         if found is None or found == (member.assignment or {}):

@@ -70,7 +70,8 @@ class Groups:
         self,
         group: Group,
         id: str,
-        exchange: ObservedExchange,
+        client_id: str,
+        connection: str,
         *,
         time: float,
         instance_id: str | None = None,
@@ -88,11 +89,11 @@ class Groups:
         elif replaced is not None:
             label = replaced.label
         else:
-            label = _label(group, instance_id or exchange.client_id or id)
+            label = _label(group, instance_id or client_id or id)
         self._member_count += known is None
+        host = connection.rpartition("-")[0].rpartition(":")[0]
         member = Member(
-            id, label, exchange.client_id, exchange.host, time, exchange.request_time, instance_id,
-            connection=exchange.connection,
+            id, label, client_id, host, time, time, instance_id, connection=connection
         )
         if replaced is not None and replaced.id != id and replaced.is_there:
             self._end(replaced, time, "replaced by a new process of the same instance id")
@@ -112,12 +113,13 @@ class Groups:
         known = group.members.get(id)
         if known is not None and (known.ended is None or exchange.request_time <= known.ended):
             return None
-        instance_id = getattr(exchange.request, "group_instance_id", None)
-        instance_id = instance_id or getattr(exchange.request, "instance_id", None)
+        instance_id = getattr(exchange.request_body, "group_instance_id", None)
+        instance_id = instance_id or getattr(exchange.request_body, "instance_id", None)
         return self.join(
             group,
             id,
-            exchange,
+            exchange.client_id,
+            exchange.connection,
             time=exchange.request_time,
             instance_id=instance_id,
             verb="is a member,",

@@ -33,21 +33,21 @@ class Lag:
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add the offsets in a response."""
-        if exchange.request is not None:
+        if exchange.request_body is not None:
             _READERS[exchange.api](self, exchange)
 
     # -- what groups commit --------------------------------------------------------------------
 
     def on_commit(self, exchange: ObservedExchange) -> None:
         """Add the offsets of OffsetCommit or TxnOffsetCommit."""
-        request = exchange.request
+        request = exchange.request_body
         group = self._groups.group(request.group_id)
         if group is None:
             return
         member = (
             self._groups.present(group, request.member_id, exchange) if request.member_id else None
         )
-        errors = _errors(exchange.response)
+        errors = _errors(exchange.response_body)
         for topic, each in _pairs(request.topics):
             error = errors.get((_key(topic), each.partition_index), 0)
             if error:
@@ -61,9 +61,9 @@ class Lag:
 
     def on_fetched_offsets(self, exchange: ObservedExchange) -> None:
         """Add the offsets in an answer to OffsetFetch."""
-        response = exchange.response
+        response = exchange.response_body
         found = [(each.group_id, each.topics) for each in response.groups]
-        for id, topics in found or [(exchange.request.group_id, response.topics)]:
+        for id, topics in found or [(exchange.request_body.group_id, response.topics)]:
             group = self._groups.group(id)
             for topic, each in _pairs(topics) if group is not None else ():
                 place = self._name(topic), each.partition_index
@@ -75,13 +75,13 @@ class Lag:
 
         Brokers write these to the share coordinator, so only traffic among brokers shows them.
         """
-        group = self._groups.group(exchange.request.group_id, "share")
+        group = self._groups.group(exchange.request_body.group_id, "share")
         errors = {
             (topic.topic_id, each.partition): each.error_code
-            for topic in exchange.response.results
+            for topic in exchange.response_body.results
             for each in topic.partitions
         }
-        for topic, each in _pairs(exchange.request.topics) if group is not None else ():
+        for topic, each in _pairs(exchange.request_body.topics) if group is not None else ():
             error = errors.get((topic.topic_id, each.partition))
             if group is None or error or each.start_offset < 0:
                 continue
@@ -118,7 +118,7 @@ class Lag:
 
     def on_fetch(self, exchange: ObservedExchange) -> None:
         """Add the high watermarks in an answer to Fetch."""
-        for topic in exchange.response.responses:
+        for topic in exchange.response_body.responses:
             name = self._names.name(topic.topic, topic.topic_id)
             for each in topic.partitions if name else ():
                 if not each.error_code and name:
@@ -130,9 +130,9 @@ class Lag:
         """Add the latest offsets in an answer to ListOffsets."""
         timestamps = {
             (topic.name, each.partition_index): each.timestamp
-            for topic, each in _pairs(exchange.request.topics)
+            for topic, each in _pairs(exchange.request_body.topics)
         }
-        for topic, each in _pairs(exchange.response.topics):
+        for topic, each in _pairs(exchange.response_body.topics):
             place = topic.name, each.partition_index
             if timestamps.get(place) == _LATEST and not each.error_code:
                 self.note_end(
@@ -143,10 +143,10 @@ class Lag:
         """Add the ends of acknowledged batches."""
         counts = {
             (_key(topic), part.index): count_records("", part.index, part.records).records
-            for topic in exchange.request.topic_data
+            for topic in exchange.request_body.topic_data
             for part in topic.partition_data
         }
-        for topic in exchange.response.responses:
+        for topic in exchange.response_body.responses:
             name = self._names.name(topic.name, topic.topic_id)
             for each in topic.partition_responses if name else ():
                 count = counts.get((_key(topic), each.index), 0)
@@ -223,7 +223,7 @@ class ShareProgress:
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Add a ShareFetch or ShareAcknowledge."""
-        request, response = exchange.request, exchange.response
+        request, response = exchange.request_body, exchange.response_body
         group = None if request is None else self._groups.group(request.group_id, "share")
         if group is None:
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraftwire.capture.framing.frames import RawFrame, Request
+from kraftwire.capture.framing.frames import Request
+from kraftwire.decode.body.frame import Frame
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
@@ -30,7 +31,7 @@ class FrameMaker:
         """Let time pass."""
         self._time_ns += round(seconds * _NS)
 
-    def request(self, body: Message, version: int, client_id: str | None = "tester") -> RawFrame:
+    def request(self, body: Message, version: int, client_id: str | None = "tester") -> Frame:
         """A request."""
         self._correlation_id += 1
         header = RequestHeader(
@@ -44,7 +45,7 @@ class FrameMaker:
         self._asked = request
         return self._frame("request", encode_request(header, body), request)
 
-    def response(self, body: Message, latency_ns: int = _LATENCY_NS) -> RawFrame:
+    def response(self, body: Message, latency_ns: int = _LATENCY_NS) -> Frame:
         """The response to the last request."""
         request = self._asked
         assert request is not None
@@ -56,8 +57,8 @@ class FrameMaker:
         frame.latency_ms = latency_ns / 1_000_000
         return frame
 
-    def _frame(self, direction: str, data: bytes, request: Request) -> RawFrame:
-        frame = RawFrame()
+    def _frame(self, direction: str, data: bytes, request: Request) -> Frame:
+        frame = Frame()
         frame.file = frame.end_file = "made.pcap"
         frame.position, frame.kind = self._position, "rpc"
         self._position += len(data) + _PACKET_HEADERS
@@ -66,16 +67,17 @@ class FrameMaker:
         frame.data, frame.size, frame.time_ns = data, len(data), self._time_ns
         frame.api_key, frame.api_version = request.api_key, request.api_version
         frame.correlation_id, frame.request = request.correlation_id, request
-        frame.missing, frame.findings, frame.latency_ms = (), (), None
+        frame.missing, frame.packet_findings, frame.latency_ms = (), (), None
+        frame.input_bytes = len(data)
         return frame
 
 
 def frame_at(
     time: float, connection: str, api_key: int, *, is_request: bool, correlation_id: int = 0,
     request: Request | None = None,
-) -> RawFrame:
+) -> Frame:
     """A frame by time and place, for readers that get its body apart. Units: seconds."""
-    frame = RawFrame()
+    frame = Frame()
     frame.connection, frame.time_ns = connection, round(time * _NS)
     frame.direction = "request" if is_request else "response"
     frame.api_key, frame.correlation_id, frame.request = api_key, correlation_id, request

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts
-from kraftwire.decode.body.frame import Frame, uncaptured
+from kraftwire.decode.body.context import FrameContext
+from kraftwire.decode.body.frame import Frame, FrameDecoder, uncaptured
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
@@ -56,6 +56,6 @@ def view(
 ) -> Frame:
     """A payload as the decode tool shows it; `answers` are name and version of its request."""
     api = None if answers is None else (api_key(answers[0]), answers[1])
-    raw = uncaptured(payload, is_request=api is None, api=api, size=size)
-    settings = Settings(RecordsForm(**form))
-    return Frame(raw, 0, settings, ResponseContexts(Memory()), context=context or FrameContext())
+    frame = uncaptured(payload, is_request=api is None, api=api, size=size)
+    frame.begin(FrameDecoder(Settings(RecordsForm(**form))), 0, context or FrameContext())
+    return frame

@@ -86,7 +86,7 @@ def test_a_produce_request_without_acks_has_no_response(tmp_path: Path, version:
     frames, capture = decode_segments(tmp_path, session.segments)
     assert [f.correlation_id for f in frames] == [1, 2, 3, 2, 3]
     assert [f.request.has_response for f in frames[:3] if f.request] == [False, True, True]
-    assert all(f.findings == () for f in frames)
+    assert all(f.packet_findings == () for f in frames)
     assert capture.health.unanswered_requests == 0
 
 
@@ -107,7 +107,7 @@ def test_acks_are_read_from_the_request_alone(tmp_path: Path, version: int, fill
         asked = [f.request for f in frames if f.is_request and f.request]
         assert [each.has_response for each in asked] == [True, False, True], cut
         assert {each.client_id for each in asked} == {"tester"}, cut
-        assert all(f.findings == () for f in frames), cut
+        assert all(f.packet_findings == () for f in frames), cut
         assert capture.health.unanswered_requests == 0, cut
 
 
@@ -177,7 +177,7 @@ def test_a_response_whose_request_is_lost_has_no_api(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     lost = [f for f in frames if f.api_key is None]
     assert [(f.correlation_id, f.size, f.direction) for f in lost] == [(4, 8, "response")]
-    assert lost[0].findings[0][0] == "unmatched-response"
+    assert lost[0].packet_findings[0][0] == "unmatched-response"
     assert (lost[0].request, lost[0].latency_ms) == (None, None)
     assert len(frames) == 23
     assert capture.health.unmatched_responses == 1
@@ -192,7 +192,7 @@ def test_a_lost_response_does_not_shift_the_others(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     answers = [f for f in frames if not f.is_request]
     assert [f.api_key for f in answers] == [n for n in range(30) if n != 4]
-    assert [f.findings[-1][0] for f in answers if f.findings] == ["responses-lost"]
+    assert [f.packet_findings[-1][0] for f in answers if f.packet_findings] == ["responses-lost"]
     assert (capture.health.lost_responses, capture.health.unanswered_requests) == (1, 0)
 
 
@@ -390,7 +390,7 @@ def test_a_connection_may_come_back_with_the_same_sequence_numbers(
     again = _twice(first, server_seq=server_seq)
     frames, capture = decode_segments(tmp_path, again.segments)
     assert [frame.correlation_id for frame in frames] == [1, 1, 9, 9]
-    assert all(not frame.findings for frame in frames)
+    assert all(not frame.packet_findings for frame in frames)
     assert capture.health.kafka_connections == 2
     assert capture.health.retransmissions == 0
 

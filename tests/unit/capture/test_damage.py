@@ -58,7 +58,7 @@ def test_an_undamaged_capture_gives_every_frame_in_order(name: str) -> None:
         )
         assert "QR"[not frame.is_request] == row["dir"]
         assert client_id == header.get("clientId")
-        assert frame.findings == ()
+        assert frame.packet_findings == ()
 
 
 @pytest.mark.parametrize("name", LARGE)

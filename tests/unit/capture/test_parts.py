@@ -33,7 +33,7 @@ def _told(frames: Iterable[RawFrame]) -> list[object]:
     return [
         (
             f.connection, f.direction, f.position, f.end_position, f.time_ns, f.api_key,
-            f.correlation_id, f.size, f.data, f.missing, list(f.findings), f.latency_ms,
+            f.correlation_id, f.size, f.data, f.missing, list(f.packet_findings), f.latency_ms,
             f.request and f.request.client_id,
         )
         for f in frames

@@ -193,7 +193,7 @@ def test_packets_that_the_capture_cut_make_partial_frames(tmp_path: Path) -> Non
     assert [frame.size for frame in frames] == [516, 304, 516, 304]
     assert frames[0].missing == ((42, 474),)
     assert len(frames[0].data) == 42
-    assert frames[0].findings[0][:2] == ("truncated-packet", 42)
+    assert frames[0].packet_findings[0][:2] == ("truncated-packet", 42)
     assert frames[0].is_undecoded
     assert capture.health.truncated_packets == 4
     assert capture.health.partial_frames == 4

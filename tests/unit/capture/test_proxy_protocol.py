@@ -40,7 +40,7 @@ def test_each_of_several_proxies_adds_a_header(tmp_path: Path, mss: int) -> None
     session.server(response(1, bytes(8)))
     frames, capture = decode_segments(tmp_path, session.segments)
     assert [frame.correlation_id for frame in frames] == [1, 1]
-    assert [finding[0] for finding in frames[0].findings] == ["proxy-header"] * len(headers)
+    assert [finding[0] for finding in frames[0].packet_findings] == ["proxy-header"] * len(headers)
     assert capture.health.bytes.other == sum(map(len, headers))
 
 
@@ -60,7 +60,7 @@ def test_the_header_is_passed_over_and_shown(
         session.server(response(1, bytes(8)))
         frames, capture = decode_segments(tmp_path, session.segments)
         assert [frame.correlation_id for frame in frames] == [1, 1]
-        (finding,) = frames[0].findings
+        (finding,) = frames[0].packet_findings
         assert finding[0] == "proxy-header"
         assert text in finding[3]
         assert capture.health.bytes.other == len(header)

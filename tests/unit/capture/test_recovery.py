@@ -42,7 +42,7 @@ def test_a_connection_that_was_open_before_is_picked_up(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     assert [f.correlation_id for f in frames if f.is_request] == [5, 6, 7, 8]
     assert len(frames) == 8
-    assert frames[0].findings[0][0] == "midstream-start"
+    assert frames[0].packet_findings[0][0] == "midstream-start"
     assert frames[0].connection == "10.0.0.1:40000-10.0.0.2:9092"
     assert capture.health.midstream_connections == 1
     assert not capture.health.is_undecoded
@@ -75,7 +75,7 @@ def test_what_was_requested_before_the_capture_is_not_a_loss(tmp_path: Path, beg
     asked = [f.correlation_id for f in frames if f.is_request]
     assert [f.correlation_id for f in early if f.correlation_id in asked] == []
     assert answers[: len(early)] == early
-    ids = [{each[0] for each in f.findings} for f in early]
+    ids = [{each[0] for each in f.packet_findings} for f in early]
     assert all(each <= {"request-before-capture", "midstream-start"} for each in ids)
     assert capture.health.early_responses == len(early)
     assert (capture.health.unmatched_responses, capture.health.undecoded_bytes) == (0, 0)
@@ -88,7 +88,7 @@ def test_a_request_that_is_lost_later_is_a_loss(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     lost = [f for f in frames if not f.is_request and f.api_key is None]
     assert [f.correlation_id for f in lost] == [15]
-    assert "unmatched-response" in {each[0] for each in lost[0].findings}
+    assert "unmatched-response" in {each[0] for each in lost[0].packet_findings}
     assert (capture.health.early_responses, capture.health.unmatched_responses) == (0, 1)
     assert capture.health.is_undecoded
 
@@ -108,7 +108,8 @@ def test_a_capture_may_begin_inside_a_long_request(tmp_path: Path) -> None:
     _ping_pong(session, range(6, 9))
     frames, capture = decode_segments(tmp_path, session.segments[4:])
     assert [f.correlation_id for f in frames if f.is_request] == [6, 7, 8]
-    assert [each[0] for each in frames[0].findings] == ["midstream-start", "cut-by-capture-start"]
+    ids = [each[0] for each in frames[0].packet_findings]
+    assert ids == ["midstream-start", "cut-by-capture-start"]
     assert not frames[0].is_undecoded
     assert not capture.health.is_undecoded
     assert capture.health.skipped_bytes == 25_616 - 4 * 1448 + 0 * capture.health.packets + 4
@@ -127,7 +128,7 @@ def test_requests_are_found_again_after_a_lost_border(tmp_path: Path) -> None:
     lost = set(range(20)) - {f.correlation_id for f in requests}
     assert lost == {3, 4}
     behind = next(f for f in requests if f.correlation_id == 5)
-    assert {finding[0] for finding in behind.findings} == {"gap", "resync"}
+    assert {finding[0] for finding in behind.packet_findings} == {"gap", "resync"}
     assert [f.correlation_id for f in requests if f.missing] == [2]
     assert len([f for f in frames if not f.is_request]) == 20
     assert capture.health.resyncs == 1
@@ -186,7 +187,7 @@ def test_garbage_in_the_middle_is_skipped(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     assert [f.correlation_id for f in frames if f.is_request] == list(range(6))
     after = next(f for f in frames if f.correlation_id == 3)
-    assert ("resync", None, "", "100 bytes were skipped") in after.findings
+    assert ("resync", None, "", "100 bytes were skipped") in after.packet_findings
     assert capture.health.skipped_bytes == 100
 
 
@@ -296,7 +297,7 @@ def test_a_frame_has_no_more_findings_than_people_read(tmp_path: Path) -> None:
     session = Session().open().client(request(1, bytes(8000)), mss=20)
     frames, capture = decode_segments(tmp_path, session.server(response(1)).segments, snap=70)
     assert capture.health.gaps > FINDINGS_MAX
-    assert len(frames[0].findings) == FINDINGS_MAX
+    assert len(frames[0].packet_findings) == FINDINGS_MAX
     assert sum(size for _, size in frames[0].missing) == capture.health.missing_bytes
 
 
@@ -305,7 +306,7 @@ def test_every_finding_is_documented(tmp_path: Path) -> None:
     session = _ping_pong(Session(), range(5, 40), size=2000)
     segments = [s for i, s in enumerate(session.segments) if i % 17 != 11]
     frames, _ = decode_segments(tmp_path, segments[1:-1], snap=1400)
-    ids = {finding[0] for frame in frames for finding in frame.findings}
+    ids = {finding[0] for frame in frames for finding in frame.packet_findings}
     assert ids <= set(CAPTURE_FINDINGS)
     assert len(ids) >= 5
 

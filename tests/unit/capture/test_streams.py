@@ -125,7 +125,7 @@ def test_a_hole_that_the_receiver_acknowledged_is_given_up(tmp_path: Path) -> No
     assert frames.index(partial) < 20
     assert partial.data[1444 : 1444 + len(lost.payload)] == bytes(len(lost.payload))
     assert partial.data[1444 + len(lost.payload) :] == b"\x01" * (3016 - 1444 - len(lost.payload))
-    assert ("gap", 1444, "", f"{len(lost.payload)} bytes are missing") in partial.findings
+    assert ("gap", 1444, "", f"{len(lost.payload)} bytes are missing") in partial.packet_findings
     assert capture.health.missing_bytes == len(lost.payload)
 
 
@@ -218,7 +218,7 @@ def test_a_frame_cut_by_the_end_of_the_capture_is_a_finding_only(tmp_path: Path)
     session = Session().open().client(request(1, b"a" * 2000))
     session.segments.pop()
     frames, capture = decode_segments(tmp_path, session.segments)
-    assert frames[0].findings == [
+    assert frames[0].packet_findings == [
         ("cut-by-capture-end", 1444, "", "572 of 2016 bytes are missing")
     ]
     assert frames[0].missing == ((1444, 572),)
@@ -233,7 +233,7 @@ def test_a_frame_cut_by_the_end_of_its_connection_is_a_loss(tmp_path: Path) -> N
     session.client_seq -= len(session.segments.pop().payload)
     session.close()
     frames, capture = decode_segments(tmp_path, session.segments)
-    assert frames[0].findings[0][0] == "cut-by-close"
+    assert frames[0].packet_findings[0][0] == "cut-by-close"
     assert frames[0].is_undecoded
     assert capture.health.is_undecoded
 

@@ -135,7 +135,7 @@ def test_a_port_that_is_opened_again_at_earlier_times_is_not_mixed(
         segments += session.server(response(number)).close().segments
     frames, capture = decode_segments(tmp_path, segments)
     assert [frame.correlation_id for frame in frames] == [1, 1, 2, 2, 3, 3]
-    assert not any(frame.findings for frame in frames)
+    assert not any(frame.packet_findings for frame in frames)
     assert (capture.health.connections, capture.health.conflicts) == (3, 0)
 
 

@@ -63,7 +63,7 @@ def test_what_is_sent_under_each_cipher_is_decoded(tmp_path: Path, cipher: str |
     answered = [response(at, body)[4:] for at, body in enumerate((b"", LONG, b"short"))]
     assert [each.data for each in frames if each.is_request] == said
     assert [each.data for each in frames if not each.is_request] == answered
-    assert all(not each.findings for each in frames)
+    assert all(not each.packet_findings for each in frames)
     assert [each.latency_ms is not None for each in frames] == [False, True] * 3
     assert not capture.health.tls
     assert _payload_is_accounted(capture)
@@ -83,7 +83,7 @@ def test_a_hole_costs_the_frame_that_it_is_in(
     responses = [each for each in frames if not each.is_request]
     assert [each.correlation_id for each in responses] == [0, 1, 2]
     assert responses[2].data == response(2, b"short")[4:]
-    assert {found[0] for found in responses[1].findings} == {"gap"}
+    assert {found[0] for found in responses[1].packet_findings} == {"gap"}
     damaged = responses[1]
     whole = response(1, LONG)[4:]
     for start, size in damaged.missing:
@@ -103,7 +103,7 @@ def test_a_record_that_was_changed_is_a_hole(tmp_path: Path) -> None:
     changed[700] ^= 1
     segments[at + 3] = replace(segments[at + 3], payload=bytes(changed))
     frames, capture = _frames(segments, KeyLog.read(str(talk.keylog)))
-    assert any(found[0] == "gap" for each in frames for found in each.findings)
+    assert any(found[0] == "gap" for each in frames for found in each.packet_findings)
     assert frames[-1].data == response(2, b"short")[4:]
     assert _payload_is_accounted(capture)
 
@@ -125,7 +125,7 @@ def test_a_recording_of_a_real_broker_is_decoded() -> None:
     capture = Capture(golden / "tls.pcap.xz", keys=KeyLog.read(str(golden / "tls.keylog")))
     frames = list(capture)
     assert [each.is_request for each in frames].count(True) == len(frames) / 2 == 10
-    assert all(not each.findings and each.request is not None for each in frames)
+    assert all(not each.packet_findings and each.request is not None for each in frames)
     assert _payload_is_accounted(capture)
 
 

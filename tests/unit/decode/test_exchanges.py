@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.body.records import Settings
+from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.exchange.exchanges import Exchange, exchanges
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
@@ -19,21 +18,16 @@ from tests.support.captures.frames import FrameMaker
 @pytest.mark.parametrize("name", GOLDEN)
 def test_exchanges_hold_every_frame_once(name: str) -> None:
     """A count of exchanges must not count a frame twice, or miss one."""
-    frames = list(Capture(golden(name)))
+    frames = list(Capture(golden(name), frame_class=Frame))
     found = list(exchanges(frames))
-    held = [side.raw for each in found for side in (each.request, each.response) if side]
+    held = [side for each in found for side in (each.request, each.response) if side]
     assert sorted(map(id, held)) == sorted(map(id, frames))
     for each in found:
         if each.request is not None and each.response is not None:
-            assert each.request.raw.request is each.response.raw.request
+            assert each.request.request is each.response.request
             assert each.latency_ms == each.response.latency_ms
             span = each.response.time_ns - each.request.time_ns
             assert each.latency_ms == span / 1e6
-
-
-def _decoded(*frames: object) -> list[Frame]:
-    decoder = FrameDecoder(Settings())
-    return [decoder.decode(frame) for frame in frames]  # type: ignore[arg-type]
 
 
 def test_a_request_before_an_answered_one_stays_alone() -> None:
@@ -47,8 +41,7 @@ def test_a_request_before_an_answered_one_stays_alone() -> None:
     answered = maker.response(VoteResponse())
     late = maker.request(VoteRequest(), 2)
     found: list[Exchange] = list(exchanges([lost, asked, answered, late]))
-    shown = [(each.request and each.request.raw, each.response and each.response.raw)
-             for each in found]
+    shown = [(each.request, each.response) for each in found]
     assert shown == [(lost, None), (asked, answered), (late, None)]
     assert all(each.is_awaited for each in found)
     assert found[0].latency_ms is None
@@ -63,7 +56,7 @@ def test_a_request_that_wants_no_response_is_complete_at_once() -> None:
     frame.request.has_response = False
     (found,) = exchanges([frame])
     assert not found.is_awaited
-    assert found.first.raw is frame
+    assert found.first is frame
 
 
 def test_waiting_and_work_of_a_parked_fetch_are_separate() -> None:
@@ -71,7 +64,7 @@ def test_waiting_and_work_of_a_parked_fetch_are_separate() -> None:
     maker = FrameMaker()
     asked = maker.request(FetchRequest(max_wait_ms=500), 12)
     answered = maker.response(FetchResponse(), latency_ns=500_000_000)
-    (found,) = exchanges(_decoded(asked, answered))
+    (found,) = exchanges([asked, answered])
     assert (found.latency_ms, found.wait_ms, found.service_ms) == (500.0, 500.0, None)
     assert (found.api_name, found.api_version, found.client_id) == ("Fetch", 12, "tester")
 

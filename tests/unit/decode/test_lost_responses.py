@@ -48,7 +48,7 @@ def _lost(path: Path) -> list[tuple[int, int] | None]:
     """What is known of the responses that are missing; both engines must know the same."""
     same_frames(path.read_bytes())
     found = [each for each in exchanges(Capture(path)) if each.response is None]
-    return [each.request.raw.request.lost for each in found]  # type: ignore[union-attr]
+    return [each.request.request.lost for each in found]  # type: ignore[union-attr]
 
 
 def test_an_acknowledged_response_was_sent(tmp_path: Path) -> None:
@@ -87,7 +87,8 @@ def test_a_lost_request_hides_no_response_that_is_lost_after_it(tmp_path: Path) 
     path = _write(tmp_path, _session(5), 5, 8)
     assert _lost(path) == [(1, _SIZE)]
     frames, capture = decode(path, path.read_bytes())
-    found = {f.correlation_id: [each[0] for each in f.findings] for f in frames if not f.is_request}
+    answers = [each for each in frames if not each.is_request]
+    found = {f.correlation_id: [each[0] for each in f.packet_findings] for f in answers}
     assert found == {0: [], 1: ["unmatched-response"], 3: ["gap", "responses-lost"], 4: []}
     assert (capture.health.lost_responses, capture.health.unanswered_requests) == (1, 0)
 

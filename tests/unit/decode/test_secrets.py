@@ -149,7 +149,7 @@ def test_hidden_ranges_cover_the_secrets_in_the_bytes() -> None:
                 data[start:end] = b"\0" * (end - start)
                 found += 1
             for secret in secrets:
-                assert secret not in data, (name, frame.raw)
+                assert secret not in data, (name, frame)
         assert found
 
 

@@ -37,9 +37,8 @@ def _lines(frames: list[RawFrame], *, is_quick: bool = False) -> list[str]:
     stream, settings = io.StringIO(), Settings()
     writer = LineWriter(stream, topics=settings.topics)
     decoder = FrameDecoder(settings)
-    for frame in frames:
-        if not (is_quick and all(writer.take_ordinary([frame]))):
-            writer.frame(decoder.decode(frame))
+    for frame in decoder.decode_bodies(frames, 0) if is_quick else map(decoder.decode, frames):
+        writer.frame(frame)
     writer.finish()
     return [line for line in stream.getvalue().splitlines() if not line.startswith("#")]
 

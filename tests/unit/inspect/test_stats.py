@@ -56,9 +56,8 @@ MS = 1_000_000
 
 def _collected(frames: list[RawFrame], *, is_quick: bool = False) -> StatsCollector:
     found, decoder = StatsCollector(), FrameDecoder(Settings())
-    for frame in frames:
-        if not (is_quick and all(found.take_ordinary([frame]))):
-            found.frame(decoder.decode(frame))
+    for frame in decoder.decode_bodies(frames, 0) if is_quick else map(decoder.decode, frames):
+        found.frame(frame)
     found.finish()
     return found
 

@@ -29,9 +29,8 @@ def _text(frames: list[RawFrame], *, is_quick: bool = False) -> str:
     """Return the statistics of frames, with single blanks."""
     stream = io.StringIO()
     writer, decoder = StatsWriter(stream), FrameDecoder(Settings())
-    for frame in frames:
-        if not (is_quick and all(writer.take_ordinary([frame]))):
-            writer.frame(decoder.decode(frame))
+    for frame in decoder.decode_bodies(frames, 0) if is_quick else map(decoder.decode, frames):
+        writer.frame(frame)
     writer.finish()
     return " ".join(stream.getvalue().split())
 

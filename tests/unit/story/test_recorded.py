@@ -12,6 +12,8 @@ import pytest
 
 from kraftwire.capture.recorded import Recorded, Recordings
 from kraftwire.decode.body.context import TopicNames
+from kraftwire.decode.body.frame import FrameDecoder
+from kraftwire.decode.body.records import Settings
 from kraftwire.inspect.stories.groups import GroupsWriter
 from kraftwire.inspect.stories.topics import TopicsWriter
 from kraftwire.inspect.stories.transactions import TransactionsWriter
@@ -26,6 +28,7 @@ from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.transactions import TransactionStory
 from tests.fuzz.outcome import seed
 from tests.support.captures.cuts import DAY_S, GROUPS, packets, part, read_into, save, without
+from tests.support.captures.frames import FrameMaker
 
 _CUTS = 6
 
@@ -103,12 +106,11 @@ def test_groups_across_two_captures(days: tuple[Path, Path]) -> None:
     assert any(each["lag"] is None for each in readers["offsets"])
 
 
-def _sent(story: TransactionStory, time: float, request: Any, response: Any) -> None:
-    api = request.NAME.removesuffix("Request")
-    exchange = ObservedExchange("a:1-b:2", "c", api, time, request)
-    story.on_request(exchange)
-    exchange.response_time, exchange.response = time + 0.01, response
-    story.on_response(exchange)
+def _sent(story: TransactionStory, time: int, request: Any, response: Any) -> None:
+    maker, decoder = FrameMaker(time_s=time), FrameDecoder(Settings())
+    sent = decoder.decode(maker.request(request, 3))
+    story.on_request(ObservedExchange(sent, None))
+    story.on_response(ObservedExchange(sent, decoder.decode(maker.response(response, 10_000_000))))
 
 
 def test_a_transaction_does_not_last_over_a_hole() -> None:

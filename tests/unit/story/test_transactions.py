@@ -42,9 +42,8 @@ def _written(frames: list[RawFrame]) -> dict[str, Any]:
     settings = Settings()
     writer = TransactionsWriter(stream, topics=settings.topics, as_json=True)
     decoder = FrameDecoder(settings)
-    for frame in frames:
-        if not all(writer.take_ordinary([frame])):
-            writer.frame(decoder.decode(frame))
+    for frame in decoder.decode_bodies(frames, 0):
+        writer.frame(frame)
     writer.finish()
     found: dict[str, Any] = json.loads(stream.getvalue())
     return found
