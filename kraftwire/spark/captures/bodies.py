@@ -11,12 +11,11 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.hidden_bytes import hidden_ranges
 from kraftwire.decode.body.ordinary import RECORDS, OrdinaryBody
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import RecordsField, error_codes
+from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.messages import FAMILIES
@@ -31,71 +30,41 @@ from kraftwire.spark.captures.batches import (
 FindingCells = tuple[str, int | None, str, str]
 
 
-class FrameBody:
-    """A frame with its body and what tables say about it.
+class TableFrame(Frame):
+    """A frame, and what tables alone say about it.
 
-    `body` is None where it could not be decoded as a whole; `fields` are its fields with record
-    batches. `decoded` is None for an ordinary frame, which has nothing but a body.
-    `may_have_errors` is false if no error code in it is set.
+    `fields` are the body's fields with record batches; a frame without them was not read yet.
     """
 
-    __slots__ = ("body", "decoded", "fields", "frame", "may_have_errors", "version")
+    __slots__ = ("fields",)
 
-    def __init__(
-        self,
-        frame: RawFrame,
-        body: Any,
-        version: int,
-        fields: Sequence[FieldRecords],
-        decoded: Frame | None = None,
-        *,
-        may_have_errors: bool = True,
-    ) -> None:
-        self.frame = frame
-        self.body = body
-        self.version = version
-        self.fields = fields
-        self.decoded = decoded
-        self.may_have_errors = may_have_errors
+    fields: Sequence[FieldRecords]
 
     @property
-    def remaining(self) -> int:
-        """The number of announced bytes that no field accounts for."""
-        return 0 if self.decoded is None else self.decoded.remaining
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was found in the frame."""
-        return () if self.decoded is None else self.decoded.findings
-
-    @property
-    def error_codes(self) -> list[int]:
-        """The error codes in a response other than 0, each once."""
-        if self.decoded is not None:
-            return self.decoded.error_codes
-        return error_codes(self.body, self.version) if self.may_have_errors else []
+    def is_read(self) -> bool:
+        """Whether the body was read."""
+        return hasattr(self, "fields")
 
     @property
     def finding_cells(self) -> list[FindingCells]:
         """The findings, as structs."""
-        if self.decoded is None:
+        if self.ordinary is not None:
             return []
-        show = not self.decoded.hides_bytes
+        show = not self.hides_bytes
         return [
             (each.id, each.offset, each.path, each.text(show_bytes=show)) for each in self.findings
         ]
 
     @property
-    def payload(self) -> bytes | None:
+    def shown_bytes(self) -> bytes | None:
         """Header and body of the frame without records and secrets; None if bytes are missing."""
-        frame = self.frame
-        if frame.missing:
+        if self.missing:
             return None
         if self.fields:
             return _without_records(self)
-        data: bytes = frame.data
-        if self.decoded is not None:
-            for start, end in hidden_ranges(self.decoded):
+        data: bytes = self.data
+        if self.ordinary is None:
+            for start, end in hidden_ranges(self):
                 data = data[:start] + bytes(end - start) + data[end:]
         return data
 
@@ -123,18 +92,20 @@ class BodyReader:
         BodyReader.__init__(self, decoder.memory)
         self._decoder = decoder
 
-    def read(self, frame: RawFrame, ordinary: OrdinaryBody | None) -> FrameBody:
+    def read(self, frame: RawFrame, ordinary: OrdinaryBody | None) -> TableFrame:
         """Read the next frame; `ordinary` is what `ordinary_body` returns for it."""
+        assert isinstance(frame, TableFrame)
         if ordinary is not None:
-            body, may_have_errors = ordinary
+            body = ordinary[0]
             version = frame.api_version or 0
             found = self._without_problems(body, version) if body.NAME in RECORDS else ()
             if found is not None:
                 self.memory.topics.learn(body, version)
-                return FrameBody(frame, body, version, found, may_have_errors=may_have_errors)
-        decoded = self._decoder.decode(frame)
-        fields = () if decoded.body is None else self._fields(decoded.body, decoded.body_version)
-        return FrameBody(frame, decoded.body, decoded.body_version, fields, decoded)
+                frame.decoder, frame.ordinary, frame.fields = self._decoder, ordinary, found
+                return frame
+        self._decoder.decode(frame)
+        frame.fields = () if frame.body is None else self._fields(frame.body, frame.body_version)
+        return frame
 
     def _without_problems(self, body: Any, version: int) -> Sequence[FieldRecords] | None:
         """Return the record batches of a body; None if there are findings about them.
@@ -162,26 +133,27 @@ class BodyReader:
         return read_records(where, data, topic, FAMILIES.get(topic or ""))
 
 
-def _body_start(read: FrameBody) -> int:
+def _body_start(frame: TableFrame) -> int:
     """Return where the body begins in a frame; records are removed only from responses."""
-    if read.decoded is not None:
-        return read.decoded.payload.header_end
+    if frame.ordinary is None:
+        return frame.payload.header_end
     # The header of a frame from the fast path has no tagged fields.
-    api = read.frame.api_key or 0, read.frame.api_version or 0
+    api = frame.api_key or 0, frame.api_version or 0
     return 5 if response_header_version(*api) else 4
 
 
-def _without_records(read: FrameBody) -> bytes | None:
+def _without_records(frame: TableFrame) -> bytes | None:
     """Return the same message with empty records."""
-    frame = read.frame
-    start = _body_start(read)
-    held = [getattr(field.where.holder, field.where.attribute) for field in read.fields]
+    start, body = _body_start(frame), frame.body
+    if body is None:
+        return None
+    held = [getattr(field.where.holder, field.where.attribute) for field in frame.fields]
     try:
-        for field in read.fields:
+        for field in frame.fields:
             setattr(field.where.holder, field.where.attribute, b"")
-        return frame.data[:start] + read.body.encode(read.version)
+        return frame.data[:start] + body.encode(frame.body_version)
     except WireError:
         return None
     finally:
-        for field, data in zip(read.fields, held, strict=True):
+        for field, data in zip(frame.fields, held, strict=True):
             setattr(field.where.holder, field.where.attribute, data)

@@ -18,8 +18,8 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.ordinary import needs_learning, ordinary_body
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.spark.captures.bodies import FrameBody
-from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.bodies import TableFrame
+from kraftwire.spark.captures.exchange import TableExchange
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import (
@@ -87,11 +87,11 @@ class _StateReader(ConnectionDecoder):
         super().__init__(wanted, ConnectionState.start(recording, number), recording)
         self._add = _discard
 
-    def _steps_of_frames(self) -> Iterator[Callable[[FrameBody], None]]:
+    def _steps_of_frames(self) -> Iterator[Callable[[TableFrame], None]]:
         if self._wants_exchanges:
             yield self._pair
 
-    def _steps_of_exchanges(self) -> Iterator[Callable[[Exchange], None]]:
+    def _steps_of_exchanges(self) -> Iterator[Callable[[TableExchange], None]]:
         if self._wants_raft:
             yield self._add_of_quorums
 
@@ -115,14 +115,14 @@ class _StateReader(ConnectionDecoder):
     def _skip(self, frame: RawFrame) -> bool:
         """Count a frame of users' records without reading it; returns whether it is one."""
         request = frame.request
-        if request is None:
+        if request is None or not isinstance(frame, TableFrame):
             return False
         if frame.is_request:
             if not _is_of_users(frame):
                 return False
             if request.has_response and self._wants_exchanges:
-                self._keep_request(frame, request, frame)
-        elif isinstance(self._pending.get(request), RawFrame):
+                self._keep_request(frame, request)
+        elif (kept := self._pending.get(request)) is not None and not kept.is_read:
             self._pending.take(request)
             self._add_skipped()
         else:
@@ -133,10 +133,10 @@ class _StateReader(ConnectionDecoder):
 
     def _add_skipped(self) -> None:
         for each in self._pending.take_dropped():
-            if isinstance(each, FrameBody):
+            if each.is_read:
                 self._add_exchange(self._exchange_of(each, None))
 
-    def _read(self, frame: RawFrame) -> FrameBody:
+    def _read(self, frame: RawFrame) -> TableFrame:
         return self._bodies.read(frame, ordinary_body(frame))
 
     def _read_pending(self) -> None:
@@ -144,7 +144,7 @@ class _StateReader(ConnectionDecoder):
 
         Order: before the state changes from what it was when they arrived.
         """
-        self._pending.replace(lambda kept: self._read(kept) if isinstance(kept, RawFrame) else kept)
+        self._pending.replace(lambda kept: kept if kept.is_read else self._read(kept))
 
 
 def _is_of_users(frame: RawFrame) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import RawFrame
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.spark.captures.bodies import FrameBody
-from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.bodies import TableFrame
+from kraftwire.spark.captures.exchange import TableExchange
 from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
 
@@ -82,36 +83,37 @@ class ReplicaObserver:
         # Replica -> time of the last Fetch, end of the records received, last caught up.
         self._seen: dict[int, tuple[int, int | None, int | None]] = {}
 
-    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[ReplicaObservation]:
+    def rows(self, exchange: TableExchange, cluster: str | None) -> Iterator[ReplicaObservation]:
         """Return the rows of an exchange, in order."""
         request, response = exchange.request, exchange.response
         if request is None or response is None or request.body is None or response.body is None:
             return
-        if request.frame.api_key == ApiKey.FETCH:
+        if request.api_key == ApiKey.FETCH:
             yield from self._fetched(request, response, cluster)
-        elif request.frame.api_key == ApiKey.DESCRIBE_QUORUM:
+        elif request.api_key == ApiKey.DESCRIBE_QUORUM:
             yield from _described(request, response, cluster)
 
     def _fetched(
-        self, request: FrameBody, response: FrameBody, cluster: str | None
+        self, request: TableFrame, response: TableFrame, cluster: str | None
     ) -> Iterator[ReplicaObservation]:
-        frame = request.frame
-        replica = replica_of(request.body)
-        requested = next((t.partitions for t in request.body.topics if is_of_metadata(t)), None)
-        found = next((t.partitions for t in response.body.responses if is_of_metadata(t)), None)
+        asked: Any = request.body
+        answer: Any = response.body
+        replica = replica_of(asked)
+        requested = next((t.partitions for t in asked.topics if is_of_metadata(t)), None)
+        found = next((t.partitions for t in answer.responses if is_of_metadata(t)), None)
         if not requested or not found or replica < 0:
             return
         fetch_offset, partition = requested[0].fetch_offset, found[0]
         last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
         end = None if last is None else last + 1
-        caught_up = self._caught_up(replica, frame.time_ns, fetch_offset, end, partition)
+        caught_up = self._caught_up(replica, request.time_ns, fetch_offset, end, partition)
         leader = partition.current_leader
         if end is None and not partition.error_code:
             end = fetch_offset
         yield ReplicaObservation(
-            frame, frame.time_ns, cluster, replica, known(leader and leader.leader_id),
+            request, request.time_ns, cluster, replica, known(leader and leader.leader_id),
             known(leader and leader.leader_epoch), fetch_offset, end,
-            known(partition.high_watermark), frame.time_ns, caught_up, "fetch",
+            known(partition.high_watermark), request.time_ns, caught_up, "fetch",
         )  # fmt: skip
 
     def _caught_up(
@@ -135,17 +137,17 @@ class ReplicaObserver:
 
 
 def _described(
-    request: FrameBody, response: FrameBody, cluster: str | None
+    request: TableFrame, response: TableFrame, cluster: str | None
 ) -> Iterator[ReplicaObservation]:
-    frame = request.frame
-    time_ns = response.frame.time_ns
-    for topic in response.body.topics:
+    time_ns, body = response.time_ns, response.body
+    assert isinstance(body, DescribeQuorumResponse)
+    for topic in body.topics:
         for part in topic.partitions if topic.topic_name == METADATA_TOPIC else ():
             if part.error_code:
                 continue
             for replica in (*part.current_voters, *part.observers):
                 yield ReplicaObservation(
-                    frame, time_ns, cluster, replica.replica_id, known(part.leader_id),
+                    request, time_ns, cluster, replica.replica_id, known(part.leader_id),
                     part.leader_epoch, None, known(replica.log_end_offset),
                     known(part.high_watermark), _nanoseconds(replica.last_fetch_timestamp),
                     _nanoseconds(replica.last_caught_up_timestamp), "describe-quorum",
@@ -166,32 +168,32 @@ class QuorumExchanges:
     def __init__(self) -> None:
         self._cluster: str | None = None
         # None once it speaks Raft.
-        self._early: list[Exchange] | None = []
+        self._early: list[TableExchange] | None = []
 
-    def cluster(self, exchange: Exchange) -> str | None:
+    def cluster(self, exchange: TableExchange) -> str | None:
         """Return the cluster of an exchange: the last one that requests have named."""
         request = exchange.request
         named = getattr(request.body, "cluster_id", None) if request is not None else None
         self._cluster = named or self._cluster
         return self._cluster
 
-    def add(self, exchange: Exchange) -> Iterator[Exchange]:
+    def add(self, exchange: TableExchange) -> Iterator[TableExchange]:
         """Return the exchanges that are now known to belong to quorums."""
         if _is_raft(exchange):
             early, self._early = self._early or (), None
             yield from (*early, exchange)
-        elif exchange.frame.api_key == ApiKey.API_VERSIONS:
+        elif exchange.first.api_key == ApiKey.API_VERSIONS:
             if self._early is None:
                 yield exchange
             else:
                 self._early.append(exchange)
 
 
-def _is_raft(exchange: Exchange) -> bool:
-    key = exchange.frame.api_key
+def _is_raft(exchange: TableExchange) -> bool:
+    key = exchange.first.api_key
     if key in RAFT_APIS:
         return True
-    body = exchange.request.body if exchange.request is not None else None
+    body: Any = exchange.request_body
     if body is None:
         return False
     if key == ApiKey.FETCH:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftwire.spark.captures.bodies import FrameBody
+from kraftwire.spark.captures.bodies import TableFrame
 from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
 from kraftwire.spark.tables.columns import Table, micros
 from kraftwire.wire.message import Message
@@ -92,11 +92,11 @@ class TypedRows:
         self._bytes = 0
         self._chunks: list[pa.RecordBatch] = []
 
-    def add(self, read: FrameBody) -> None:
+    def add(self, frame: TableFrame) -> None:
         """Add a frame, if its body could be decoded completely."""
-        if read.body is None:
+        body = frame.body
+        if body is None:
             return
-        frame = read.frame
         self._evidence.append(
             (
                 frame.file, frame.position, micros(frame.time_ns), frame.time_ns,
@@ -104,7 +104,7 @@ class TypedRows:
                 None if frame.request is None else frame.request.client_id,
             )
         )  # fmt: skip
-        self._held.append((read.body, read.version))
+        self._held.append((body, frame.body_version))
         self._bytes += frame.size
         if self._bytes >= _HELD_BYTES_MAX or len(self._held) >= CHUNK_ROWS:
             self.pack(at_least=1)

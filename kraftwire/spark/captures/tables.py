@@ -16,10 +16,10 @@ from kraftwire.decode.body.ordinary import needs_learning, ordinary_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
-from kraftwire.spark.captures.bodies import BodyReader, FrameBody
+from kraftwire.spark.captures.bodies import BodyReader, TableFrame
 from kraftwire.spark.captures.connection_bytes import ConnectionBytes, PositionMap
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
-from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.exchange import TableExchange
 from kraftwire.spark.captures.files import FileSums, add_connection, add_copy
 from kraftwire.spark.captures.findings import bad_bytes
 from kraftwire.spark.captures.quorum import GROUP_APIS, QuorumExchanges, ReplicaObserver
@@ -165,12 +165,12 @@ def _portions(
 class ConnectionState:
     """The state of a connection between its frames: what later frames need, and the totals.
 
-    `pending` are requests without a response so far; those that were not read yet are frames.
+    `pending` are requests without a response so far, of which some may not be read yet.
     """
 
     about: Connection
     bodies: BodyReader
-    pending: PendingRequests[FrameBody | RawFrame] = field(
+    pending: PendingRequests[TableFrame] = field(
         default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
     )
     raft: QuorumExchanges = field(default_factory=QuorumExchanges)
@@ -206,7 +206,7 @@ class ConnectionDecoder:
         self._exchange_steps = list(self._steps_of_exchanges())
         self._positions: PositionMap | None = None
 
-    def _steps_of_frames(self) -> Iterator[Callable[[FrameBody], None]]:
+    def _steps_of_frames(self) -> Iterator[Callable[[TableFrame], None]]:
         """Yield what is done with every frame, for the tables that are wanted."""
         rows = self._tables.rows
         if "frames" in rows:
@@ -220,7 +220,7 @@ class ConnectionDecoder:
         if self._wants_exchanges:
             yield self._pair
 
-    def _steps_of_exchanges(self) -> Iterator[Callable[[Exchange], None]]:
+    def _steps_of_exchanges(self) -> Iterator[Callable[[TableExchange], None]]:
         """Yield what is done with every exchange."""
         rows = self._tables.rows
         if "exchanges" in rows:
@@ -241,6 +241,7 @@ class ConnectionDecoder:
             on_ending=self._on_ending,
             end_ns=self._recording.end_ns,
             is_disordered=self._recording.is_disordered,
+            frame_class=TableFrame,
         )
         return self._run(capture)
 
@@ -259,6 +260,7 @@ class ConnectionDecoder:
             is_last=is_last,
             end_ns=self._recording.end_ns,
             is_disordered=self._recording.is_disordered,
+            frame_class=TableFrame,
         )
         state.open = capture.connections
         return capture
@@ -324,56 +326,56 @@ class ConnectionDecoder:
             self._about.closed_ns = ending.time_ns
             self._about.is_reset = ending.is_reset
 
-    def _add_frame(self, read: FrameBody) -> None:
-        frame = read.frame
+    def _add_frame(self, frame: TableFrame) -> None:
         about = self._about
         about.frames += 1
         about.name = frame.connection
-        if frame.api_key == ApiKey.API_VERSIONS and frame.is_request and read.body is not None:
-            name = f"{read.body.client_software_name} {read.body.client_software_version}"
-            about.software = name.strip() or about.software
+        if frame.api_key == ApiKey.API_VERSIONS and frame.is_request:
+            body: Any = frame.body
+            if body is not None:
+                name = f"{body.client_software_name} {body.client_software_version}"
+                about.software = name.strip() or about.software
         if about.cluster is None and frame.api_key in CLUSTER_APIS:
-            about.cluster = getattr(read.body, "cluster_id", None) or None
+            about.cluster = getattr(frame.body, "cluster_id", None) or None
         for step in self._frame_steps:
-            step(read)
+            step(frame)
 
-    def _add_typed(self, read: FrameBody) -> None:
-        key = read.frame.api_key
-        typed = None if key is None else self._tables.typed.get((key, read.frame.is_request))
+    def _add_typed(self, frame: TableFrame) -> None:
+        key = frame.api_key
+        typed = None if key is None else self._tables.typed.get((key, frame.is_request))
         if typed is not None:
-            typed.add(read)
+            typed.add(frame)
 
-    def _add_bad_bytes(self, read: FrameBody) -> None:
-        if read.findings:
-            for bad in bad_bytes(read):
+    def _add_bad_bytes(self, frame: TableFrame) -> None:
+        if frame.ordinary is None and frame.findings:
+            for bad in bad_bytes(frame):
                 self._add("bad_input", bad)
 
-    def _add_records(self, read: FrameBody) -> None:
-        for where in read.fields:
+    def _add_records(self, frame: TableFrame) -> None:
+        for where in frame.fields:
             for batch in where.batches:
-                is_valid = True if read.decoded is None else batch.is_valid
-                self._add("batches", FrameBatch(read.frame, where, batch, is_valid))
+                is_valid = frame.ordinary is not None or batch.is_valid
+                self._add("batches", FrameBatch(frame, where, batch, is_valid))
             for record in where.own:
-                self._add("metadata_records", FrameRecord(read.frame, where, record))
+                self._add("metadata_records", FrameRecord(frame, where, record))
 
-    def _pair(self, read: FrameBody) -> None:
+    def _pair(self, frame: TableFrame) -> None:
         """Add the exchanges that a frame completes."""
-        frame = read.frame
         request = frame.request
         if not frame.is_request:
             pending = None if request is None else self._pending.take(request)
             if self._pending.dropped:
                 self._add_skipped()
-            self._add_exchange(self._exchange_of(pending, read))
+            self._add_exchange(self._exchange_of(pending, frame))
         elif request is None or not request.has_response:
-            self._add_exchange(self._exchange_of(read, None))
+            self._add_exchange(self._exchange_of(frame, None))
         else:
-            self._keep_request(frame, request, read)
+            self._keep_request(frame, request)
 
-    def _keep_request(self, frame: RawFrame, request: Request, kept: FrameBody | RawFrame) -> None:
+    def _keep_request(self, frame: TableFrame, request: Request) -> None:
         """Keep a request until its response comes; a single one is kept whatever its size."""
         weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
-        self._pending.add(request, kept, weight)
+        self._pending.add(request, frame, weight)
         if self._pending.dropped:
             self._add_skipped()
 
@@ -382,25 +384,24 @@ class ConnectionDecoder:
             self._add_exchange(self._exchange_of(each, None))
 
     def _exchange_of(
-        self, request: FrameBody | RawFrame | None, response: FrameBody | None
-    ) -> Exchange:
-        assert not isinstance(request, RawFrame), "requests of rows were read when they came"
-        return Exchange(request, response, self._bodies.topic_name)
+        self, request: TableFrame | None, response: TableFrame | None
+    ) -> TableExchange:
+        return TableExchange(request, response, self._bodies.topic_name)
 
-    def _add_exchange(self, exchange: Exchange) -> None:
+    def _add_exchange(self, exchange: TableExchange) -> None:
         for step in self._exchange_steps:
             step(exchange)
 
-    def _add_traffic(self, exchange: Exchange) -> None:
-        if exchange.frame.api_key in TRAFFIC_APIS:
+    def _add_traffic(self, exchange: TableExchange) -> None:
+        if exchange.first.api_key in TRAFFIC_APIS:
             for traffic in traffic_rows(exchange, self._bodies.topic_name):
                 self._add("partition_traffic", traffic)
 
-    def _add_of_groups(self, exchange: Exchange) -> None:
-        if exchange.frame.api_key in GROUP_APIS:
+    def _add_of_groups(self, exchange: TableExchange) -> None:
+        if exchange.first.api_key in GROUP_APIS:
             self._add("group_exchanges", exchange)
 
-    def _add_of_quorums(self, exchange: Exchange) -> None:
+    def _add_of_quorums(self, exchange: TableExchange) -> None:
         for each in self._raft.add(exchange):
             each.cluster = self._raft.cluster(each)
             self._add("raft_exchanges", each)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.records.reader import Batch
-from kraftwire.spark.captures.bodies import FrameBody
-from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.bodies import TableFrame
+from kraftwire.spark.captures.exchange import TableExchange
 from kraftwire.spark.tables.columns import known, uuid_text
 
 TRAFFIC_APIS = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
@@ -47,18 +47,18 @@ def replica_of(request: Any) -> int:
     return state.replica_id if state is not None else request.replica_id
 
 
-def traffic_rows(exchange: Exchange, topic_name: TopicName) -> Iterator[PartitionTraffic]:
+def traffic_rows(exchange: TableExchange, topic_name: TopicName) -> Iterator[PartitionTraffic]:
     """Return a row for each partition that the response (or, without one, the request) names."""
     request, response = exchange.request, exchange.response
     if request is None or request.body is None:
         return
-    if request.frame.api_key == ApiKey.PRODUCE:
+    if request.api_key == ApiKey.PRODUCE:
         yield from _produced(request, response, topic_name)
     elif response is not None and response.body is not None:
         yield from _fetched(request, response, topic_name)
 
 
-def _sizes(read: FrameBody) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
+def _sizes(read: TableFrame) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
     """Return bytes, records and batches of each struct that holds records, by its identity."""
     return {
         id(field.where.holder): (
@@ -79,20 +79,22 @@ def _first_timestamp(batches: tuple[Batch, ...]) -> int | None:
 
 
 def _produced(
-    request: FrameBody, response: FrameBody | None, topic_name: TopicName
+    request: TableFrame, response: TableFrame | None, topic_name: TopicName
 ) -> Iterator[PartitionTraffic]:
     results = {}
-    if response is not None and response.body is not None:
-        for topic in response.body.responses:
+    asked: Any = request.body
+    answer: Any = None if response is None else response.body
+    if answer is not None:
+        for topic in answer.responses:
             for part in topic.partition_responses:
                 results[topic.name or topic.topic_id, part.index] = part
     sizes = _sizes(request)
-    for topic in request.body.topic_data:
+    for topic in asked.topic_data:
         for part in topic.partition_data:
             size, count, batches = sizes.get(id(part), (0, 0, ()))
             result = results.get((topic.name or topic.topic_id, part.index))
             yield PartitionTraffic(
-                frame=request.frame,
+                frame=request,
                 kind="produce",
                 topic=topic_name(topic.name, topic.topic_id),
                 topic_id=uuid_text(topic.topic_id),
@@ -110,16 +112,18 @@ def _produced(
 
 
 def _fetched(
-    request: FrameBody, response: FrameBody, topic_name: TopicName
+    request: TableFrame, response: TableFrame, topic_name: TopicName
 ) -> Iterator[PartitionTraffic]:
-    replica = replica_of(request.body)
+    asked: Any = request.body
+    answer: Any = response.body
+    replica = replica_of(asked)
     requested = {
         (topic.topic or topic.topic_id, part.partition): part.fetch_offset
-        for topic in request.body.topics
+        for topic in asked.topics
         for part in topic.partitions
     }
     sizes = _sizes(response)
-    for topic in response.body.responses:
+    for topic in answer.responses:
         for part in topic.partitions:
             size, count, batches = sizes.get(id(part), (0, 0, ()))
             # Requests of a fetch session may not name it.
@@ -127,7 +131,7 @@ def _fetched(
             key = topic.topic or topic.topic_id, part.partition_index
             offset = requested.get(key, first)
             yield PartitionTraffic(
-                frame=request.frame,
+                frame=request,
                 kind="fetch" if replica < 0 else "replica-fetch",
                 topic=topic_name(topic.topic, topic.topic_id),
                 topic_id=uuid_text(topic.topic_id),

@@ -6,7 +6,7 @@ Owns the columns that several tables have, and the conversion of values to their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -202,5 +202,13 @@ API = {
         ),
     )
 }
+
+
+def of(frame: str, *columns: Column) -> tuple[Column, ...]:
+    """Return columns about the `frame` of a row as those of one whose frame is named so."""
+    return tuple(
+        replace(each, cell=f"{frame}{(each.cell or '').removeprefix('frame.')}") for each in columns
+    )
+
 
 CLUSTER = Column("cluster", "string", "cluster id, null if unknown")

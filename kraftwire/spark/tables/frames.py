@@ -1,11 +1,12 @@
 """The tables that are made from the frames of captures, row by row.
 
-`cell` of a column takes a `FrameBody` for frames, an `Exchange` for exchanges, and so on: the
-classes in `kraftwire.spark.captures`.
+`cell` of a column takes a `TableFrame` for frames, a `TableExchange` for exchanges, and so on:
+the classes in `kraftwire.spark.captures`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter, itemgetter
 
 from kraftwire.spark.tables.columns import (
@@ -20,27 +21,30 @@ from kraftwire.spark.tables.columns import (
     error_texts,
     evidence,
     micros,
+    of,
     partition,
     server_of,
 )
+
+# Of a row about a frame itself, and of one about an exchange.
+_ALONE = partial(of, "")
+_FIRST = partial(of, "first.")
 
 FRAMES = Table(
     "frames",
     "A request or a response in a capture.",
     (
-        *EVIDENCE,
+        *evidence(),
         Column(
             "end_position",
             "bigint",
             "position after the packet that completed it, in its file: in a rotated capture it may "
             "be a later one",
-            "frame.end_position",
         ),
-        CONNECTION,
-        Column("direction", "string", "request or response", "frame.direction"),
-        *TIME,
-        *API.values(),
-        Column("size", "int", "declared length in bytes", "frame.size"),
+        *_ALONE(CONNECTION),
+        Column("direction", "string", "request or response"),
+        *_ALONE(*TIME, *API.values()),
+        Column("size", "int", "declared length in bytes"),
         Column("remaining", "int", "bytes that no field accounts for"),
         Column("findings", "array<finding>", "what is odd about it", "finding_cells"),
     ),
@@ -68,13 +72,12 @@ EXCHANGES = Table(
     "exchanges",
     "A request with its response, where both were captured.",
     (
-        *EVIDENCE,
+        *evidence("first."),
         *_RESPONSE,
-        CONNECTION,
-        Column("client", "string", "address of the client", "frame.connection", client_of),
-        Column("server", "string", "address of the server", "frame.connection", server_of),
-        *TIME,
-        *API.values(),
+        *_FIRST(CONNECTION),
+        Column("client", "string", "address of the client", "first.connection", client_of),
+        Column("server", "string", "address of the server", "first.connection", server_of),
+        *_FIRST(*TIME, *API.values()),
         Column("request_size", "int", "declared length of the request", "request_frame.size"),
         Column("response_size", "int", "declared length of the response", "response_frame.size"),
         _LATENCY,
@@ -87,13 +90,12 @@ EXCHANGES = Table(
     ),
 )
 
-# Both tables are made from an `Exchange`.
+# Both tables are made from a `TableExchange`.
 _WHOLE_EXCHANGE = (
-    *EVIDENCE,
+    *evidence("first."),
     *_RESPONSE,
-    *TIME,
-    CONNECTION,
-    *(API[name] for name in ("api_key", "api_version", "correlation_id", "client_id")),
+    *_FIRST(*TIME, CONNECTION),
+    *_FIRST(*map(API.__getitem__, ("api_key", "api_version", "correlation_id", "client_id"))),
     _LATENCY,
 )
 _PAYLOADS = (
@@ -102,14 +104,14 @@ _PAYLOADS = (
         "binary",
         "header and body; no records, secrets as zeros",
         "request",
-        attrgetter("payload"),
+        attrgetter("shown_bytes"),
     ),
     Column(
         "response",
         "binary",
         "the same of the response",
         "response",
-        attrgetter("payload"),
+        attrgetter("shown_bytes"),
     ),
 )
 
