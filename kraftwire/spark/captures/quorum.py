@@ -9,9 +9,9 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.spark.captures.bodies import TableFrame
 from kraftwire.spark.captures.exchange import TableExchange
-from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
 
 RAFT_APIS = frozenset(
@@ -98,7 +98,7 @@ class ReplicaObserver:
     ) -> Iterator[ReplicaObservation]:
         asked: Any = request.body
         answer: Any = response.body
-        replica = replica_of(asked)
+        replica = fetching_replica(asked)
         requested = next((t.partitions for t in asked.topics if is_of_metadata(t)), None)
         found = next((t.partitions for t in answer.responses if is_of_metadata(t)), None)
         if not requested or not found or replica < 0:

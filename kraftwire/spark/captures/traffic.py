@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.protocol.api_keys import ApiKey
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.bodies import TableFrame
 from kraftwire.spark.captures.exchange import TableExchange
@@ -39,12 +40,6 @@ class PartitionTraffic(NamedTuple):
     leader_epoch: int | None
     error_code: int | None
     first_timestamp: int | None
-
-
-def replica_of(request: Any) -> int:
-    """Return the replica that sent a Fetch, -1 for clients."""
-    state = request.replica_state
-    return state.replica_id if state is not None else request.replica_id
 
 
 def traffic_rows(exchange: TableExchange, topic_name: TopicName) -> Iterator[PartitionTraffic]:
@@ -116,7 +111,7 @@ def _fetched(
 ) -> Iterator[PartitionTraffic]:
     asked: Any = request.body
     answer: Any = response.body
-    replica = replica_of(asked)
+    replica = fetching_replica(asked)
     requested = {
         (topic.topic or topic.topic_id, part.partition): part.fetch_offset
         for topic in asked.topics
