@@ -356,8 +356,8 @@ def _check_followed(names: Sequence[str]) -> None:
     """Raises: UsageError for a format, which -f precedes in kcat, and for a file that is missing.
     """
     for name in names:
-        if os.path.lexists(name):
-            continue
+        if not name or os.path.lexists(name):
+            continue  # an empty name is refused where it is opened
         text = f"-f is --follow, which takes no value; there is no file {name!r}"
         if "%" in name:
             text = f"-f is --follow; for kcat's -f: kraftwire records --template {quote(name)}"
