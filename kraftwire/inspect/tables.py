@@ -9,8 +9,9 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TextIO
 
 from kraftwire.decode.text import BOLD, paint
@@ -73,16 +74,15 @@ def write_table(
     more = 0 if rows_max is None else max(0, len(table.rows) - rows_max)
     table.rows = table.rows[:rows_max]
     lines = fitted_lines(table, width)
-    lines[0] = paint(lines[0], BOLD, is_wanted=is_coloured)
-    lines[1:1] = textwrap.wrap(legend, width)
-    if more:
-        lines.append(f"and {more:,} more, --json has them")
-    lines += footer
-    stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
+    title = paint(next(lines), BOLD, is_wanted=is_coloured)
+    notes = [f"and {more:,} more, --json has them"] if more else []
+    # One by one: all lines of a table with wide names take more memory than the table.
+    for line in chain((title, *textwrap.wrap(legend, width)), lines, notes, footer, ("",)):
+        stream.write(printable_lines([line], is_painted=is_coloured))
 
 
-def fitted_lines(table: Table, width: int) -> list[str]:
-    """Return title, heads and rows within a width.
+def fitted_lines(table: Table, width: int) -> Iterator[str]:
+    """Yield title, heads and rows within a width.
 
     Empty columns are left out. Where others are left out, a line says so.
     """
@@ -90,13 +90,12 @@ def fitted_lines(table: Table, width: int) -> list[str]:
     shown = [n for n in range(len(table.head)) if any(row[n] for row in rows)]
     widths = {n: max(len(table.head[n]), *(len(row[n]) for row in rows)) for n in shown}
     dropped = _fit(widths, table, width)
-    lines = [table.title]
+    yield table.title
     for row in [table.head, *rows]:
-        lines += _row_lines(row, widths, table)
+        yield from _row_lines(row, widths, table)
     if dropped:
         names = ", ".join(table.head[n] for n in sorted(dropped))
-        lines += textwrap.wrap(f"not shown in {width} columns: {names}", width)
-    return lines
+        yield from textwrap.wrap(f"not shown in {width} columns: {names}", width)
 
 
 def cut_text(text: str, size: int) -> str:

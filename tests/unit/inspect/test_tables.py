@@ -24,7 +24,7 @@ def _table(name: str = "long name") -> Table:
 
 def test_a_table_is_aligned_text() -> None:
     """Heads and cells share columns, numbers are right-aligned, and no spaces trail."""
-    assert fitted_lines(_table(), 90) == [
+    assert list(fitted_lines(_table(), 90)) == [
         "Things",
         "name        count  list                            remarks",
         "a               5  x x x x x x x x x x x x x x x   " + "y" * 30,
@@ -34,7 +34,7 @@ def test_a_table_is_aligned_text() -> None:
 
 def test_a_narrow_table_wraps_lists_and_leaves_columns_out() -> None:
     """A row is one line unless it has a list, and what is not shown is named."""
-    assert fitted_lines(_table(), 40) == [
+    assert list(fitted_lines(_table(), 40)) == [
         "Things",
         "name        count  list",
         "a               5  x x x x x x x x",
@@ -47,9 +47,9 @@ def test_a_narrow_table_wraps_lists_and_leaves_columns_out() -> None:
 @pytest.mark.parametrize("width", [80, 60])
 def test_names_are_cut_in_the_middle_only_if_they_must_be(width: int) -> None:
     """Both ends of a name tell partitions and clients apart."""
-    lines = fitted_lines(_table("consumer-of-" + "o" * 12 + "-7"), width)
+    lines = list(fitted_lines(_table("consumer-of-" + "o" * 12 + "-7"), width))
     assert any(line.startswith("consumer-of-oooooooooooo-7  12,000") for line in lines)
-    lines = fitted_lines(_table("consumer-of-" + "o" * 99 + "-7"), width)
+    lines = list(fitted_lines(_table("consumer-of-" + "o" * 99 + "-7"), width))
     (row,) = (line for line in lines if line.startswith("consumer-of-ooo"))
     assert "oooo-7  12,000" in row
     assert "…" in row

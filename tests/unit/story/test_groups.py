@@ -163,8 +163,11 @@ def test_share_members_acquire_and_acknowledge(capsys: Captured) -> None:
     assert one["acknowledged"] == {"accepted": 37, "gap": 1, "rejected": 4, "released": 4}
 
 
-def test_text_fits_80_columns_and_cuts_no_event(capsys: Captured) -> None:
-    """Without a known terminal width, lines must fit any terminal."""
+def test_text_fits_80_columns_and_cuts_no_event(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long events go on in the next line."""
+    monkeypatch.setenv("COLUMNS", "80")
     text = _text(capsys)
     assert max(map(len, text.splitlines())) <= 80
     assert "generation 3 is reached in 169 ms because readers-hanging" in text
@@ -350,8 +353,9 @@ def test_names_never_reach_a_terminal_raw() -> None:
     assert "g\\u001b]0;x\\u0007\\u000a" in stream.getvalue()
 
 
-def test_names_of_any_length_fit_80_columns() -> None:
+def test_names_of_any_length_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group's name may have 32,767 bytes; events have all of it, and tables both its ends."""
+    monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     settings = Settings()
     writer = GroupsWriter(stream, topics=settings.topics)

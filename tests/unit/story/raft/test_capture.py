@@ -229,8 +229,9 @@ def test_the_log_is_read_without_gap_or_repetition(story: Story, judge: Story) -
     assert sum(log.counts.values()) == 1121
 
 
-def test_the_text_names_every_failure(story: Story) -> None:
+def test_the_text_names_every_failure(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a newcomer reads first."""
+    monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     write_story(story, stream)
     text = stream.getvalue()
