@@ -5,6 +5,8 @@ from __future__ import annotations
 from kraftwire import __version__
 from kraftwire.errors import UsageError
 
+HELP_OPTIONS = ["-h", "--help"]
+
 # Name -> where it is defined and what it is for. The attribute is a click command, or a function
 # that takes the arguments after the command's name and returns the exit code.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
-from kraftwire.cli.commands import COMMANDS, load
+from kraftwire.cli.commands import COMMANDS, HELP_OPTIONS, load
 from kraftwire.errors import UsageError
 
 # Before a name in a list of filters, one of them excludes it.
@@ -147,4 +147,4 @@ class _LazyGroup(click.Group):
 
 def group() -> click.Group:
     """The whole command line as one click group."""
-    return _LazyGroup("kraftwire")
+    return _LazyGroup("kraftwire", context_settings={"help_option_names": HELP_OPTIONS})

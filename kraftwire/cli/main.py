@@ -11,7 +11,7 @@ import os
 import sys
 
 from kraftwire import __version__
-from kraftwire.cli.commands import COMMANDS, load
+from kraftwire.cli.commands import COMMANDS, HELP_OPTIONS, load
 from kraftwire.cli.output import drop_output, is_output_stuck, put, replace_closed, say
 from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 
@@ -19,7 +19,6 @@ TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     import click
 
-HELP_OPTIONS = ["-h", "--help"]
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
 # What click raises, since 8.2, for a group of commands of which none is named; it shows its help.
