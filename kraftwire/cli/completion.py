@@ -106,6 +106,8 @@ def _completed(command: click.Command) -> click.Command:
     for each in command.params:
         if each.name in _TYPES:
             each.type = _TYPES[each.name]
+        elif isinstance(each.type, click.Path):
+            continue
         elif _FILES.fullmatch(getattr(each, "metavar", None) or ""):
             each.type = click.Path(readable=False)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():

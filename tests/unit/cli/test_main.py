@@ -391,3 +391,11 @@ def test_a_node_has_one_properties_file(
     code, _, errors = say(capsys, "node", "start", *arguments)
     assert (code, errors.count("\n")) == (2, 1)
     assert found in errors
+
+
+def test_completion_keeps_the_types_of_paths(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that ran in the same process after a completion got text for a path."""
+    complete("kraftwire cluster down --dir x", monkeypatch, capsys)
+    assert cli.main(["cluster", "down", "--dir", "does-not-exist"]) == 1
