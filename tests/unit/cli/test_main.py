@@ -394,8 +394,9 @@ def test_a_node_has_one_properties_file(
 
 
 def test_completion_keeps_the_types_of_paths(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """A command that ran in the same process after a completion got text for a path."""
     complete("kraftwire cluster down --dir x", monkeypatch, capsys)
-    assert cli.main(["cluster", "down", "--dir", "does-not-exist"]) == 1
+    (tmp_path / "cluster.json").touch()
+    assert cli.main(["cluster", "down", "--dir", str(tmp_path)]) == 1
