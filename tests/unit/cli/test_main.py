@@ -397,6 +397,7 @@ def test_completion_keeps_the_types_of_paths(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """A command that ran in the same process after a completion got text for a path."""
-    complete("kraftwire cluster down --dir x", monkeypatch, capsys)
+    with monkeypatch.context() as during:
+        complete("kraftwire cluster down --dir x", during, capsys)
     (tmp_path / "cluster.json").touch()
     assert cli.main(["cluster", "down", "--dir", str(tmp_path)]) == 1
