@@ -58,8 +58,8 @@ class FrameFlow(ABC):
         return not (self._left or self._held_size or self.is_waiting)
 
     @abstractmethod
-    def _begin(self, data: bytes, at: int, end: int) -> int:
-        """Decide on the frame that starts at `at`, of which at least the length is there.
+    def _begin(self, data: bytes, at: int, end: int, size: int) -> int:
+        """Decide on the frame of `size` bytes whose length prefix is at `at`.
 
         Returns its size with the length prefix if it is to pass, minus that size if `_whole` is to
         get it, or NOT_YET. Raises: WireError if the connection is of no use any more.
@@ -109,7 +109,7 @@ class FrameFlow(ABC):
                 if self._left:
                     break
             elif not self._held_size:
-                begun = self._begin(data, at, end) if end - at >= LENGTH_SIZE else NOT_YET
+                begun = self._begun(data, at, end)
                 if begun > 0 and not self._is_apart:
                     self._left = begun
                     continue
@@ -136,6 +136,15 @@ class FrameFlow(ABC):
                 return start
         self._pass(data, start, at, changes=self._changes)
         return at
+
+    def _begun(self, data: bytes, at: int, end: int) -> int:
+        """Return what `_begin` decides, once the length is there. Raises: WireError."""
+        if end - at < LENGTH_SIZE:
+            return NOT_YET
+        size = int.from_bytes(data[at : at + LENGTH_SIZE], "big", signed=True)
+        if size < 0:
+            raise WireError("a frame of negative length", found=str(size))
+        return self._begin(data, at, end, size)
 
     def _pass(self, data: bytes, start: int, end: int, *, changes: Changes | None) -> None:
         if start == end:

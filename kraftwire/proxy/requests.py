@@ -87,10 +87,7 @@ class RequestFlow(FrameFlow):
             self._put(sent, came, shown)
         super().resume()
 
-    def _begin(self, data: bytes, at: int, end: int) -> int:
-        size = int.from_bytes(data[at : at + LENGTH_SIZE], "big", signed=True)
-        if size < 0:
-            raise WireError("a frame of negative length", found=str(size))
+    def _begin(self, data: bytes, at: int, end: int, size: int) -> int:
         if self._state.tokens:
             return held(size)
         if size < _PAYLOAD_MIN:

@@ -71,10 +71,7 @@ class ResponseFlow(FrameFlow):
         if self._is_due and self.is_between_frames and not self.is_dead:
             self._passed()
 
-    def _begin(self, data: bytes, at: int, end: int) -> int:
-        size = int.from_bytes(data[at : at + LENGTH_SIZE], "big", signed=True)
-        if size < 0:
-            raise WireError("a frame of negative length", found=str(size))
+    def _begin(self, data: bytes, at: int, end: int, size: int) -> int:
         exchange = self._exchange(data, at, end, size)
         if exchange is None:
             is_cut = size >= _CORRELATION_ID_SIZE and end - at < _HEAD.size
