@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import trio
 
@@ -18,6 +19,8 @@ from kraftwire.transport.client_connection import ClientConnection, opened
 from kraftwire.transport.client_security import ClientSecurity
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.message import Message
+
+T = TypeVar("T")
 
 TIMEOUT_S = 10.0
 _CLIENT_ID = "kraftwire-proxy"
@@ -42,26 +45,23 @@ class Upstream:
 
         Returns the socket, and the stream to use. Raises: ApiError, SecurityError; OSError.
         """
-        if address is not None:
-            return await self._connect(address)
-        for each in self._addresses[:-1]:
-            try:
-                return await self._connect(each)
-            except ApiError:
-                continue
-        return await self._connect(self._addresses[-1])
+        return await (self._first(self._connect) if address is None else self._connect(address))
 
     async def nodes(self) -> Message | None:
         """Return what the cluster answers about its nodes; None if it wants a login first.
 
         Raises: ApiError, SecurityError, WireError if no address given answers in time.
         """
+        return await self._first(self._nodes)
+
+    async def _first(self, attempt: Callable[[Address], Awaitable[T]]) -> T:
+        """Return what the first address given that answers leads to. Raises: as the last one."""
         for each in self._addresses[:-1]:
             try:
-                return await self._nodes(each)
+                return await attempt(each)
             except ApiError:
                 continue
-        return await self._nodes(self._addresses[-1])
+        return await attempt(self._addresses[-1])
 
     async def _connect(self, address: Address) -> tuple[trio.SocketStream, Stream]:
         with trio.move_on_after(TIMEOUT_S):
