@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final, Literal
 
+from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 
 Drop = Literal["before", "after"]
@@ -53,3 +55,12 @@ class Fault:
 
 
 NOTHING: Final = Fault()
+
+
+def error_code(name: Any) -> ErrorCode:
+    """Return the error with a name. Raises: UsageError."""
+    found = next((each for each in ErrorCode if each.name == name), None)
+    if found is None:
+        near = get_close_matches(str(name), [each.name for each in ErrorCode], n=1, cutoff=0.6)
+        raise UsageError(f"there is no error {name!r}, only such as {(*near, 'NOT_CONTROLLER')[0]}")
+    return found

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kraftwire import messages
 from kraftwire.errors import UsageError, WireError
-from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.faults.fault import error_code
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.json_form import field_from_json
 from kraftwire.wire.message import Message
@@ -123,7 +123,7 @@ def _steps(message: str, facts: StructFacts, version: int, path: str) -> Iterato
 
 
 def _code(path: str, name: str) -> int:
-    for each in ErrorCode:
-        if each.name == name:
-            return int(each)
-    raise UsageError(f"{path}: there is no error {name!r}")
+    try:
+        return int(error_code(name))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from kraftwire import messages
 from kraftwire.errors import UsageError
-from kraftwire.faults.fault import Fault
+from kraftwire.faults.fault import Fault, error_code
 from kraftwire.faults.paths import falsifier
 from kraftwire.faults.refusing import has_place
 from kraftwire.faults.rules import FaultRule, Limits
@@ -44,15 +44,6 @@ class RuleOptions(TypedDict, total=False):
     seed: int
     from_s: float
     for_s: float
-
-
-def error_code(name: Any) -> ErrorCode:
-    """Return the error with a name. Raises: UsageError."""
-    found = next((each for each in ErrorCode if each.name == name), None)
-    if found is None:
-        near = get_close_matches(str(name), [each.name for each in ErrorCode], n=1, cutoff=0.6)
-        raise UsageError(f"there is no error {name!r}, only such as {(*near, 'NOT_CONTROLLER')[0]}")
-    return found
 
 
 def _refuse(value: Any, row: Mapping[str, Any]) -> Fault:
