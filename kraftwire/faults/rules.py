@@ -246,6 +246,12 @@ class FaultRules:
     def __iter__(self) -> Iterator[FaultRule]:
         return iter(self._rules)
 
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __contains__(self, rule: object) -> bool:
+        return rule in self._rules
+
     def add(self, rule: FaultRule, now_s: float) -> FaultRule:
         """Add a rule, which goes before those that there are; `now_s` as for requests."""
         with self._changed:

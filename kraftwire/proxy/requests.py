@@ -74,14 +74,14 @@ class RequestFlow(FrameFlow):
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises: WireError as `_begin`."""
-        self._has_rules = any(True for _ in self._state.shared.rules)
+        self._has_rules = bool(self._state.shared.rules)
         super().feed(data)
 
     def resume(self) -> None:
         """Pass on a request whose rule has ended, and what follows it."""
         if self._waiting is not None:
             exchange, sent, came, shown = self._waiting
-            if exchange.decision.rule in tuple(self._state.shared.rules):
+            if exchange.decision.rule in self._state.shared.rules:
                 return
             self._waiting, self.is_waiting = None, False
             self._put(sent, came, shown)

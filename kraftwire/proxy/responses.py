@@ -116,7 +116,7 @@ class ResponseFlow(FrameFlow):
         rule, fault = decision.rule, decision.fault
         if rule is None:
             return True
-        if fault.holds_response and rule in tuple(state.shared.rules):
+        if fault.holds_response and rule in state.shared.rules:
             self.is_waiting = True
             return False
         if exchange.due is None:
