@@ -5,7 +5,7 @@ Order: a request is registered, and rules decide about it, before any byte of it
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from kraftwire.capture.framing.headers import HEADER, HEADER_SIZE, client_id, produce_acks
 from kraftwire.errors import WireError
@@ -135,8 +135,9 @@ class RequestFlow(FrameFlow):
 
     def _decide(self, exchange: Exchange, body: Message | None) -> None:
         shared = self._state.shared
-        head, topic_name = self._head(exchange), shared.topics.name
-        exchange.decision = shared.rules.decide(head, self._state.now, body, topic_name)
+        exchange.decision = shared.rules.decide(
+            self._head(exchange), self._state.now, body, partial(shared.topics.name, None)
+        )
         if exchange.decision.drop == "before":
             self._state.is_closed = True
             self.die()

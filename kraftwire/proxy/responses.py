@@ -200,7 +200,7 @@ class ResponseFlow(FrameFlow):
         if isinstance(body, SaslHandshakeResponse):
             return self._change_mechanisms(exchange, body)
         if isinstance(body, MetadataResponse):
-            self._state.shared.topics.learn(body)
+            self._state.shared.topics.learn(body, exchange.api_version)
         return rewrite_response(body, self._state.role, self._state.shared.find_here)
 
     def _change_mechanisms(self, exchange: Exchange, body: SaslHandshakeResponse) -> bool:

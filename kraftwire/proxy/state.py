@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.faults.rules import FaultRules
 from kraftwire.proxy.addresses import BROKER, FindHere
 from kraftwire.proxy.events import Close, Command
 from kraftwire.proxy.exchange import Exchange
-from kraftwire.proxy.topics import TopicNames
 from kraftwire.proxy.traffic import Traffic
 
 
