@@ -24,6 +24,7 @@ from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.logs import RateLimit, log
+from kraftwire.transport.listening import interfaces, listen
 
 Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
 
@@ -34,9 +35,6 @@ _EXHAUSTED_WAIT = 0.1
 # default as in Kafka. Beyond that a client tries again after a second, so all of them are accepted
 # in one round of the event loop.
 ACCEPTED_AT_ONCE = 64
-
-# No such address on this machine: normal for one of the addresses of localhost.
-_NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 # TCP probes a silent peer after this many seconds, and then this many times at this interval.
 # Unacknowledged data times out after the same total time.
@@ -156,52 +154,19 @@ async def bind(listener: Listener, backlog: int) -> list[trio.SocketListener]:
     """
     place = f"{listener.name}://{listener.host}:{listener.port}"
     try:
-        addresses = await _resolve(listener.host, listener.port)
+        addresses = await interfaces(listener.host)
     except OSError as error:
         raise UsageError(f"listener {place}: {error.strerror or error}") from error
-    bound: list[trio.SocketListener] = []
-    port = listener.port
-    problem: OSError | None = None
-    for family, host in addresses:
-        try:
-            listening = await _listen(family, host, port, backlog)
-        except OSError as error:
-            problem = error
-            if error.errno in _NO_ADDRESS:
-                log("debug", "bind-failed", listener=place, address=host, problem=error)
-                continue
-            break
-        bound.append(listening)
-        port = listening.socket.getsockname()[1]
-    else:
-        if bound:
-            return bound
-    for listening in bound:
-        listening.socket.close()
-    reason = (problem.strerror or problem) if problem else "no address"
-    raise UsageError(f"listener {place}: cannot listen: {reason}")
-
-
-async def _resolve(host: str, port: int) -> list[tuple[int, str]]:
-    """Resolve a host to the family and numeric form of each of its addresses."""
-    found = await trio.socket.getaddrinfo(
-        host or None, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
-    )
-    return list(dict.fromkeys((int(entry[0]), str(entry[4][0])) for entry in found))
-
-
-async def _listen(family: int, host: str, port: int, backlog: int) -> trio.SocketListener:
-    sock = trio.socket.socket(family, trio.socket.SOCK_STREAM)
     try:
-        sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
-        if family == trio.socket.AF_INET6:
-            sock.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
-        await sock.bind((host, port))
-        sock.listen(backlog)
-        return trio.SocketListener(sock)
-    except BaseException:
-        sock.close()
-        raise
+        bound = listen(
+            addresses, listener.port, backlog,
+            on_absent=lambda address, problem: log(
+                "debug", "bind-failed", listener=place, address=address, problem=problem
+            ),
+        )  # fmt: skip
+    except OSError as error:
+        raise UsageError(f"listener {place}: cannot listen: {error.strerror or error}") from error
+    return [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in bound]
 
 
 def raise_descriptor_limit() -> int:
@@ -216,14 +181,16 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-def connections_max(descriptors: int, open_bytes: int = OPEN_CONNECTION_BYTES) -> int:
+def connections_max(
+    descriptors: int, open_bytes: int = OPEN_CONNECTION_BYTES, *, sockets: int = 1
+) -> int:
     """Return how many connections a process with this many descriptors may accept.
 
     The reserve is for the log, its snapshots and the connections to other nodes; a process that has
-    very few keeps half of them. In any case idle connections take at most half of the memory that
-    all connections may take.
+    very few keeps half of them. Each connection takes so many `sockets`. In any case idle
+    connections take at most half of the memory that all connections may take.
     """
     most = CONNECTION_BYTES_MAX // open_bytes // 2
     if descriptors == resource.RLIM_INFINITY:
         return most
-    return min(most, max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2))
+    return min(most, max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2) // sockets)

@@ -17,7 +17,7 @@ import trio
 from kraftwire.errors import FAULTS, ApiError, SecurityError, UsageError, WireError
 from kraftwire.faults.rules import FaultRule, FaultRules
 from kraftwire.node.capture import CaptureFile
-from kraftwire.node.listener import probe_peer, raise_descriptor_limit
+from kraftwire.node.listener import connections_max, probe_peer, raise_descriptor_limit
 from kraftwire.protocol.endpoint import Address, address_text
 from kraftwire.proxy.addresses import Node, rewrite_response
 from kraftwire.proxy.connection import ProxiedConnection
@@ -25,14 +25,14 @@ from kraftwire.proxy.events import Side
 from kraftwire.proxy.layer import ProxyLayer
 from kraftwire.proxy.nodes import NodeTable
 from kraftwire.proxy.settings import ProxySettings
-from kraftwire.proxy.sockets import Interface, interfaces, listen, listen_near
 from kraftwire.proxy.state import ConnectionState, Shared
 from kraftwire.proxy.upstream import TIMEOUT_S, Upstream
+from kraftwire.transport.listening import Interface, interfaces, listen
 from kraftwire.transport.streams import Stream, Tap, close_now
 from kraftwire.wire.message import Message
 
-# Each connection has two ends; some descriptors are for listeners and files.
-_DESCRIPTORS_RESERVED = 256
+_BACKLOG = 1024
+_PORT_MAX = 0xFFFF
 # The same line is said again after this time, in seconds; so many different ones are remembered.
 _QUIET_S = 10.0
 _LINES_MAX = 1000
@@ -90,7 +90,7 @@ class Proxy:
         Raises: OSError if the port is taken, ApiError, SecurityError or WireError if the cluster
         does not answer.
         """
-        self._accepted_max = max(1, (raise_descriptor_limit() - _DESCRIPTORS_RESERVED) // 2)
+        self._accepted_max = connections_max(raise_descriptor_limit(), sockets=2)
         self._token = trio.lowlevel.current_trio_token()
         try:
             sockets, nodes = await self._prepare()
@@ -120,7 +120,7 @@ class Proxy:
         host, port = self._settings.listen
         try:
             self._interfaces = await interfaces(host)
-            sockets = listen(self._interfaces, port)
+            sockets = listen(self._interfaces, port, _BACKLOG)
         except OSError as error:
             text = error.strerror or str(error)
             raise OSError(error.errno, text, address_text((host, port))) from None
@@ -145,7 +145,7 @@ class Proxy:
     def _open_listener(self, node: Node) -> Address:
         """Open the listener of a node that is new. Raises: UsageError."""
         try:
-            sockets = listen_near(self._interfaces, self._next_port)
+            sockets = self._listen_near(self._next_port)
         except OSError as error:
             raise UsageError(f"no listener for {node.role} {node.id}: {error.strerror}") from None
         if self._next_port:
@@ -154,6 +154,15 @@ class Proxy:
         self._announce(f"{node.role} {node.id} {address_text(address)}")
         self._accept(sockets, node)
         return address
+
+    def _listen_near(self, port: int) -> list[socket.socket]:
+        """Listen on a port, or on a free one if that is taken or is none. Raises: OSError."""
+        if 0 < port <= _PORT_MAX:
+            try:
+                return listen(self._interfaces, port, _BACKLOG)
+            except OSError:
+                pass
+        return listen(self._interfaces, 0, _BACKLOG)
 
     def _advertised(self, sockets: list[socket.socket]) -> Address:
         host = self._settings.advertised_host or self._settings.listen[0]

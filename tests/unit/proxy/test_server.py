@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator
@@ -341,7 +342,7 @@ def test_a_capture_has_both_sides_and_is_private(tmp_path: Path) -> None:
 
 def test_connections_are_as_many_as_descriptors_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is closed at once, with a line; listeners and files keep theirs."""
-    monkeypatch.setattr("kraftwire.proxy.server.raise_descriptor_limit", lambda: 256 + 2 * 2)
+    monkeypatch.setattr("kraftwire.proxy.server.raise_descriptor_limit", lambda: 2 * 2 * 2)
     with brokers(1) as nodes:
 
         async def use(run: Run) -> None:
@@ -354,6 +355,22 @@ def test_connections_are_as_many_as_descriptors_allow(monkeypatch: pytest.Monkey
             await trio.testing.wait_all_tasks_blocked(0.05)
             assert (await run.ask((host, port), ListGroupsRequest())).throttle_time_ms == 1
             await second.aclose()
+
+        proxied(to(nodes[1]), use)
+
+
+def test_unlimited_descriptors_allow_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has no limit, of which the system says -1: one connection was accepted then."""
+    monkeypatch.setattr(
+        "kraftwire.proxy.server.raise_descriptor_limit", lambda: resource.RLIM_INFINITY
+    )
+    with brokers(1) as nodes:
+
+        async def use(run: Run) -> None:
+            streams = [await trio.open_tcp_stream(*run.address()) for _ in range(3)]
+            assert (await run.ask(run.address(), ListGroupsRequest())).throttle_time_ms == 1
+            for stream in streams:
+                await stream.aclose()
 
         proxied(to(nodes[1]), use)
 

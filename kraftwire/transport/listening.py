@@ -1,18 +1,16 @@
-"""The proxy's own sockets: one port on each address of its host."""
+"""Sockets that listen: one port on each address of a host."""
 
 from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
 # Family and numeric address.
 Interface = tuple[int, str]
 
-_BACKLOG = 1024
-_PORT_MAX = 0xFFFF
 # No such address on this machine: normal for one of the addresses of localhost.
 _NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
@@ -25,18 +23,28 @@ async def interfaces(host: str) -> tuple[Interface, ...]:
     return tuple(dict.fromkeys((int(entry[0]), str(entry[4][0])) for entry in found))
 
 
-def listen(addresses: Sequence[Interface], port: int) -> list[socket.socket]:
-    """Listen on one port of all addresses; 0 lets the system choose it. Raises: OSError."""
+def listen(
+    addresses: Sequence[Interface],
+    port: int,
+    backlog: int,
+    *,
+    on_absent: Callable[[str, OSError], object] = lambda *_: None,
+) -> list[socket.socket]:
+    """Listen on one port of all addresses; 0 lets the system choose it. Raises: OSError.
+
+    `on_absent` is called with each address that this machine does not have, and the reason.
+    """
     bound: list[socket.socket] = []
     problem: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
     try:
         for family, host in addresses:
             try:
-                bound.append(_listen(family, host, port))
+                bound.append(_listen(family, host, port, backlog))
             except OSError as error:
                 if error.errno not in _NO_ADDRESS:
                     raise
                 problem = error
+                on_absent(host, error)
             else:
                 port = bound[-1].getsockname()[1]
     except BaseException:
@@ -48,24 +56,14 @@ def listen(addresses: Sequence[Interface], port: int) -> list[socket.socket]:
     return bound
 
 
-def listen_near(addresses: Sequence[Interface], port: int) -> list[socket.socket]:
-    """Listen on a port, or on a free one if that is taken or is none. Raises: OSError."""
-    if 0 < port <= _PORT_MAX:
-        try:
-            return listen(addresses, port)
-        except OSError:
-            pass
-    return listen(addresses, 0)
-
-
-def _listen(family: int, host: str, port: int) -> socket.socket:
+def _listen(family: int, host: str, port: int, backlog: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((host, port))
-        made.listen(_BACKLOG)
+        made.listen(backlog)
         made.setblocking(False)
     except BaseException:
         made.close()
