@@ -46,15 +46,20 @@ class CaptureFile:
             raise UsageError(f"{option}={path}: {problem}") from error
         self.write(capture_start())
 
-    def tap(self, stream: Stream, accepted: bool) -> _Tap | None:
-        """Return the tap of a new connection; None if the stream has no socket."""
+    def tap(
+        self, stream: Stream, accepted: bool, passes_on: ConnectionTap | None = None
+    ) -> ConnectionTap | None:
+        """Return the tap of a new connection; None if the stream has no socket.
+
+        Requests that the connection `passes_on` came on the other one.
+        """
         if self._file is None or not isinstance(stream, trio.SocketStream):
             return None
         try:
             here, there = stream.socket.getsockname()[:2], stream.socket.getpeername()[:2]
         except OSError:  # closed again already
             return None
-        return _Tap(self, here, there, accepted)
+        return ConnectionTap(self, here, there, accepted, passes_on)
 
     def write(self, blocks: bytes) -> None:
         """Append blocks; after a failure the capture has ended."""
@@ -75,15 +80,23 @@ class CaptureFile:
             self._file = None
 
 
-class _Tap:
+class ConnectionTap:
     """One connection of the capture."""
 
-    def __init__(self, file: CaptureFile, here: Address, there: Address, accepted: bool) -> None:
+    def __init__(
+        self,
+        file: CaptureFile,
+        here: Address,
+        there: Address,
+        accepted: bool,
+        passes_on: ConnectionTap | None = None,
+    ) -> None:
         self._file = file
         self._is_client = not accepted
         ends = (here, there) if self._is_client else (there, here)
         self._connection = TcpConnection(*ends)
-        file.write(self._connection.open(time.time_ns()))
+        other = None if passes_on is None else passes_on._connection
+        file.write(self._connection.open(time.time_ns(), passes_on=other))
 
     def sent(self, data: bytes) -> None:
         self._add(data, from_client=self._is_client)
@@ -91,8 +104,9 @@ class _Tap:
     def received(self, data: bytes) -> None:
         self._add(data, from_client=not self._is_client)
 
-    def closed(self) -> None:
-        self._file.write(self._connection.close(time.time_ns(), from_client=self._is_client))
+    def closed(self, *, by_peer: bool = False) -> None:
+        is_by_client = self._is_client != by_peer
+        self._file.write(self._connection.close(time.time_ns(), from_client=is_by_client))
 
     def _add(self, data: bytes, *, from_client: bool) -> None:
         self._file.write(self._connection.send(time.time_ns(), data, from_client=from_client))

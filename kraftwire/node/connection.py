@@ -92,6 +92,7 @@ class AcceptedConnection:
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
         self._budget.open()
+        is_by_peer = False
         try:
             with self._budget.scope:
                 if self._service.guard is not None:
@@ -102,13 +103,14 @@ class AcceptedConnection:
         except ConnectionEnded as end:
             self._end(end)
         except PeerGone:
+            is_by_peer = True
             self._stats.count_close("by-peer")
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             self._stats.count_close("broken")
         finally:
             self._budget.close()
             if self._tap:
-                self._tap.closed()
+                self._tap.closed(by_peer=is_by_peer)
             close_now(self._stream)
 
     async def _enter(self, guard: Guard) -> None:

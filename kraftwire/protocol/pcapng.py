@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from kraftwire import __version__
 from kraftwire.errors import UsageError, check
+from kraftwire.protocol.endpoint import address_text
 
 # Numeric address and port.
 Address = tuple[str, int]
@@ -22,6 +23,8 @@ _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _LINK_ETHERNET = 1
 _OPTION_HARDWARE_NAME, _OPTION_RESOLUTION, _OPTION_SOFTWARE = 2, 9, 4
+_OPTION_COMMENT = 1
+_PASSES_ON = " passes on "
 _NANOSECONDS = 9
 _ETHERNET_IPV4, _ETHERNET_IPV6 = 0x0800, 0x86DD
 _PROTOCOL_TCP = 6
@@ -84,15 +87,25 @@ class TcpConnection:
         self._next = [0, 0]
         self._is_open = False
 
-    def open(self, time_ns: int) -> bytes:
-        """Return the three-way handshake."""
+    @property
+    def name(self) -> str:
+        """Both ends: "client:port-server:port"."""
+        ends = zip(map(ip_address, self._packed), self._ports, strict=True)
+        return "-".join(address_text((str(host), port)) for host, port in ends)
+
+    def open(self, time_ns: int, *, passes_on: TcpConnection | None = None) -> bytes:
+        """Return the three-way handshake.
+
+        A comment says if this connection of a proxy passes on what comes on another one.
+        """
         check(not self._is_open, "a connection is opened once")
         self._is_open = True
         first = (time_ns // _NS_PER_SEQUENCE_NUMBER) & _MASK
         self._next = [first, first ^ 0x80000000]
+        comment = "" if passes_on is None else f"{self.name}{_PASSES_ON}{passes_on.name}"
         return b"".join(
             (
-                self._packet(time_ns, 0, _SYN),
+                self._packet(time_ns, 0, _SYN, comment=comment),
                 self._packet(time_ns, 1, _SYN | _ACK),
                 self._packet(time_ns, 0, _ACK),
             )
@@ -124,7 +137,9 @@ class TcpConnection:
         check(self._is_open, "a connection is opened first")
         return self._packet(time_ns, 0 if from_client else 1, _RST | _ACK)
 
-    def _packet(self, time_ns: int, side: int, flags: int, payload: bytes = b"") -> bytes:
+    def _packet(
+        self, time_ns: int, side: int, flags: int, payload: bytes = b"", *, comment: str = ""
+    ) -> bytes:
         segment = self._segment(side, flags, payload)
         self._next[side] += len(payload) + bool(flags & (_SYN | _FIN))
         source, target = self._packed[side], self._packed[1 - side]
@@ -137,6 +152,8 @@ class TcpConnection:
         data = _hardware(target) + _hardware(source) + kind.to_bytes(2) + packet
         size = len(data)
         head = _PACKET_HEAD.pack(0, time_ns >> 32, time_ns & _MASK, size, size)
+        if comment:
+            data += bytes(-size % 4) + _option(_OPTION_COMMENT, comment.encode()) + _option(0, b"")
         return _block(_PACKET, head + data)
 
     def _segment(self, side: int, flags: int, payload: bytes) -> bytes:
@@ -153,6 +170,14 @@ class TcpConnection:
         pseudo = b"".join(self._packed) + _PSEUDO.pack(size + len(payload), _PROTOCOL_TCP)
         checksum = _checksum(pseudo + _TCP.pack(*head, 0, 0) + options + payload)
         return _TCP.pack(*head, checksum, 0) + options + payload
+
+
+def read_passing_on(comment: str) -> tuple[str, str] | None:
+    """Return the names in a comment of `TcpConnection.open`: a connection, and the one whose
+    requests it passes on. None for another comment.
+    """
+    name, between, other = comment.partition(_PASSES_ON)
+    return (name, other) if between else None
 
 
 def _parse(address: Address) -> IPv4Address | IPv6Address:

@@ -50,6 +50,8 @@ class ProxiedConnection:
         self._outlets = {side: Outlet(stream) for side, stream in streams.items()}
         self._ending: set[Side] = set()
         self._is_closing = False
+        # Those that have ended by themselves.
+        self._gone: set[Side] = set()
         # Set when a side may be read again.
         self._may_read = {side: trio.Event() for side in Side}
         # The wait for a time that the layer has asked for.
@@ -70,7 +72,7 @@ class ProxiedConnection:
             for side, stream in self._streams.items():
                 close_now(stream)
                 if side in self._taps:
-                    self._taps[side].closed()
+                    self._taps[side].closed(by_peer=side in self._gone)
 
     def resume(self) -> None:
         """Look at the rules again; called in trio's thread."""
@@ -91,6 +93,8 @@ class ProxiedConnection:
                     await self._login.renew()
             except (trio.BrokenResourceError, SecurityError, ApiError):
                 event = Broken(side)
+            if isinstance(event, Ended | Broken):
+                self._gone.add(side)
             self._handle(event)
             await self._flush()
 

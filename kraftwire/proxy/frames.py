@@ -38,6 +38,8 @@ class FrameFlow(ABC):
     def __init__(self, state: ConnectionState) -> None:
         self.is_waiting = False
         self.is_dead = False
+        # Whether nothing is sent on any more, although everything is read.
+        self.is_mute = False
         self._state = state
         self._records = state.shared.records
         # Bytes that wait, and how many there have to be to go on.
@@ -150,25 +152,25 @@ class FrameFlow(ABC):
         if start == end:
             return
         piece: Data = data if end - start == len(data) else memoryview(data)[start:end]
-        if self._records:
-            self._state.commands.append(Record(self.source, piece))
+        self._record(piece)
         self._emit(piece if changes is None else changes.feed(piece))
 
     def _emit(self, data: Data, recorded: bytes | None = None) -> None:
         """Send bytes on."""
-        self._state.commands.append(Send(self.target, data, recorded))
+        if not self.is_mute:
+            self._state.commands.append(Send(self.target, data, recorded))
 
-    def _put(
-        self, payload: bytes, came: bytes, shown: bytes | None = None, cut: int | None = None
-    ) -> None:
-        """Send a payload on in place of the one that came; a capture gets `shown` for both.
+    def _put(self, payload: bytes, shown: bytes | None = None, cut: int | None = None) -> None:
+        """Send a payload on, of which a capture gets `shown`, if not None.
 
         With `cut` only so many bytes of the frame are sent.
         """
-        recorded = None if shown is None else frame(shown)
+        self._emit(frame(payload)[:cut], None if shown is None else frame(shown))
+
+    def _record(self, data: Data) -> None:
+        """Show a capture what came, also where it is not passed on."""
         if self._records:
-            self._state.commands.append(Record(self.source, recorded or frame(came)))
-        self._emit(frame(payload)[:cut], recorded)
+            self._state.commands.append(Record(self.source, data))
 
 
 def held(size: int) -> int:

@@ -85,7 +85,7 @@ class ProxyLayer:
             self._state.is_closed = True
         elif Side.CLIENT in self._ended and not self._requests.is_waiting:
             is_answered = not self._state.in_flight and self._responses.is_between_frames
-            if is_answered or self._responses.is_dead:
+            if is_answered or self._responses.is_mute:
                 self._state.is_closed = True
             elif not self._is_end_passed:
                 self._is_end_passed = True

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 from kraftwire.capture.framing.headers import HEADER, HEADER_SIZE, client_id, produce_acks
 from kraftwire.errors import WireError
-from kraftwire.faults.rules import Need
+from kraftwire.faults.rules import Decision, Need
 from kraftwire.faults.selectors import RequestHead
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
@@ -27,7 +27,7 @@ from kraftwire.proxy.exchange import NO_API, Exchange
 from kraftwire.proxy.frames import NOT_YET, FrameFlow, held
 from kraftwire.proxy.responses import ResponseFlow
 from kraftwire.proxy.state import ConnectionState
-from kraftwire.wire.frame import LENGTH_SIZE
+from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message
 
 # API key, version, correlation id, and the length of a client id, which the first version of
@@ -69,22 +69,22 @@ class RequestFlow(FrameFlow):
         self._exchange: Exchange | None = None
         self._needs_body = False
         self._has_rules = False
-        # What goes on at the end of a rule: a request as it is sent, as it came, as it is shown.
-        self._waiting: tuple[Exchange, bytes, bytes, bytes | None] | None = None
+        # What goes on at the end of a rule: a request as it is sent, and as it is shown.
+        self._waiting: tuple[Exchange, bytes, bytes | None] | None = None
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises: WireError as `_begin`."""
-        self._has_rules = bool(self._state.shared.rules)
+        self._has_rules = not self.is_mute and bool(self._state.shared.rules)
         super().feed(data)
 
     def resume(self) -> None:
         """Pass on a request whose rule has ended, and what follows it."""
         if self._waiting is not None:
-            exchange, sent, came, shown = self._waiting
+            exchange, sent, shown = self._waiting
             if exchange.decision.rule in self._state.shared.rules:
                 return
             self._waiting, self.is_waiting = None, False
-            self._put(sent, came, shown)
+            self._put(sent, shown)
         super().resume()
 
     def _begin(self, data: bytes, at: int, end: int, size: int) -> int:
@@ -115,8 +115,6 @@ class RequestFlow(FrameFlow):
         is_held = handling == _HOLD or is_shown
         if self._has_rules:
             is_held = self._judge_head(exchange) or is_held
-            if self.is_dead:
-                return NOT_YET
         if is_held:
             self._exchange = exchange
             return held(size)
@@ -130,7 +128,8 @@ class RequestFlow(FrameFlow):
         if need is Need.HEAD:
             self._decide(exchange, None)
         decision = exchange.decision
-        is_last = decision.drop is not None and not exchange.has_response
+        is_last = decision.drop == "before" or decision.fault.black_hole is not None
+        is_last = is_last or (decision.drop is not None and not exchange.has_response)
         return self._needs_body or decision.fault.holds_request or is_last
 
     def _decide(self, exchange: Exchange, body: Message | None) -> None:
@@ -138,21 +137,13 @@ class RequestFlow(FrameFlow):
         exchange.decision = shared.rules.decide(
             self._head(exchange), self._state.now, body, partial(shared.topics.name, None)
         )
-        if exchange.decision.drop == "before":
-            self._state.is_closed = True
-            self.die()
-        elif (direction := exchange.decision.fault.black_hole) is not None:
-            if direction != "to_client":
-                self.die()
-            if direction != "to_server":
-                self._responses.die()
 
     def _head(self, exchange: Exchange) -> RequestHead:
         name = None if self._id_size < 0 or self._client is None else client_id(self._client)
         return RequestHead(exchange.api_key, exchange.api_version, name, self._state.node)
 
     def _register(self, exchange: Exchange) -> None:
-        if exchange.has_response:
+        if exchange.has_response and not self.is_mute:
             self._state.in_flight.append(exchange)
 
     def _change_client(self, id_size: int, raw: bytes) -> None:
@@ -168,37 +159,49 @@ class RequestFlow(FrameFlow):
             header, body, end = decode_request(payload)
         except WireError:
             # The node judges it.
-            self._go(exchange, payload, payload)
+            self._record(frame(payload))
+            self._carry_out(exchange.decision)
+            self._go(exchange, payload)
             return
         if self._needs_body:
             self._decide(exchange, body)
-            if self.is_dead:
-                return
         decision = exchange.decision
+        sent, shown = payload, None
+        if isinstance(body, SaslAuthenticateRequest):
+            shown = encode_request(header, _without_secret(body)) + payload[end:]
+        self._record(frame(payload if shown is None else shown))
+        self._carry_out(decision)
         if decision.answer is not None:
             self._answer(exchange, header, decision.answer)
             return
-        sent, shown = payload, None
         if decision.request is not None:
             body = decision.request
             sent = encode_request(header, body)
         if isinstance(body, SaslHandshakeRequest):
             exchange.mechanism = body.mechanism
-        elif isinstance(body, SaslAuthenticateRequest):
-            shown = encode_request(header, _without_secret(body)) + payload[end:]
         elif rewrite_request(body, self._state.role, self._state.shared.find_here):
             sent = encode_request(header, body) + payload[end:]
-        self._go(exchange, sent, payload, shown)
+        self._go(exchange, sent, shown)
 
-    def _go(
-        self, exchange: Exchange, sent: bytes, came: bytes, shown: bytes | None = None
-    ) -> None:
+    def _carry_out(self, decision: Decision) -> None:
+        """End the connection before a request is passed on, or pass nothing on any more."""
+        direction = decision.fault.black_hole
+        if decision.drop == "before":
+            self._state.is_closed = True
+            self.die()
+        elif direction is not None:
+            self.is_mute = direction != "to_client"
+            self._responses.is_mute = direction != "to_server"
+
+    def _go(self, exchange: Exchange, sent: bytes, shown: bytes | None = None) -> None:
         """Pass a request on that was held, now or at the end of its rule."""
+        if self.is_dead:
+            return
         self._register(exchange)
         if exchange.decision.fault.holds_request:
-            self._waiting, self.is_waiting = (exchange, sent, came, shown), True
+            self._waiting, self.is_waiting = (exchange, sent, shown), True
             return
-        self._put(sent, came, shown)
+        self._put(sent, shown)
         if exchange.decision.drop is not None and not exchange.has_response:
             self._state.is_closed = True
             self.die()
@@ -213,7 +216,8 @@ class RequestFlow(FrameFlow):
     def _pass_token(self, payload: bytes) -> None:
         self._state.tokens -= 1
         self._state.in_flight.append(Exchange(NO_API, NO_API, 0, reads_response=True))
-        self._put(payload, payload, bytes(len(payload)))
+        self._record(frame(bytes(len(payload))))
+        self._put(payload, bytes(len(payload)))
 
 
 def _without_secret(body: SaslAuthenticateRequest) -> SaslAuthenticateRequest:

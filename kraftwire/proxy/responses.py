@@ -51,6 +51,8 @@ class ResponseFlow(FrameFlow):
         # A response that is sent slowly, and whether the connection ends after this one.
         self._pace: Pace | None = None
         self._is_last = False
+        # A response that is held until it may pass: as it is sent, and as it is shown.
+        self._kept: tuple[bytes, bytes | None] | None = None
 
     def resume(self) -> None:
         """Go on with responses that had to wait."""
@@ -59,6 +61,7 @@ class ResponseFlow(FrameFlow):
             if self.is_waiting:
                 return
         self.is_waiting = False
+        self._release()
         if self._is_due and self.is_between_frames:
             self._passed()
         if not self.is_waiting:
@@ -76,12 +79,15 @@ class ResponseFlow(FrameFlow):
         if exchange is None:
             is_cut = size >= _CORRELATION_ID_SIZE and end - at < _HEAD.size
             return NOT_YET if is_cut and self._state.in_flight else LENGTH_SIZE + size
+        decision, reads = exchange.decision, exchange.reads_response
+        is_long = size > HELD_BYTES_MAX
+        if decision.changes_response or (reads and exchange.api_key not in STREAMED):
+            return held(size)
+        if not is_long and (reads or decision.rule is not None):
+            return held(size)
         if not self._may_pass(exchange):
             return NOT_YET
-        changes = exchange.decision.changes_response
-        if exchange.reads_response or changes:
-            if changes or size <= HELD_BYTES_MAX or exchange.api_key not in STREAMED:
-                return held(size)
+        if reads:
             self._is_apart = True
             self._changes = HintsFilter(
                 exchange.api_key, exchange.api_version, LENGTH_SIZE + size
@@ -164,13 +170,21 @@ class ResponseFlow(FrameFlow):
             self.die()
 
     def _whole(self, payload: bytes) -> None:
-        exchange = self._pop()
-        if exchange.api_key == NO_API:
-            self._put(payload, payload, bytes(len(payload)))
+        exchange = self._state.in_flight[0]
+        is_token = exchange.api_key == NO_API
+        kept = (payload, bytes(len(payload))) if is_token else self._read(exchange, payload)
+        shown = kept[1]
+        self._record(frame(payload if shown is None else shown))
+        self._kept = kept
+        self._release()
+
+    def _release(self) -> None:
+        """Send the response that is held, if it may pass."""
+        if self._kept is None or not self._may_pass(self._state.in_flight[0]):
             return
-        sent, shown = self._read(exchange, payload)
-        cut = self._cut(exchange, LENGTH_SIZE + len(sent))
-        self._put(sent, payload, shown, cut)
+        sent, shown = self._kept
+        self._kept, self._is_apart = None, False
+        self._put(sent, shown, self._cut(self._pop(), LENGTH_SIZE + len(sent)))
 
     def _read(self, exchange: Exchange, payload: bytes) -> tuple[bytes, bytes | None]:
         """Return what is passed on in place of a response, and what a capture gets."""
@@ -214,7 +228,7 @@ class ResponseFlow(FrameFlow):
         return False
 
     def _emit(self, data: Data, recorded: bytes | None = None) -> None:
-        if self._pace is None or recorded is not None:
+        if self._pace is None or recorded is not None or self.is_mute:
             super()._emit(data, recorded)
         else:
             self._pace.add(data)

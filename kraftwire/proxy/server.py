@@ -230,10 +230,8 @@ class Proxy:
     def _taps(self, accepted: trio.SocketStream, opened: trio.SocketStream) -> dict[Side, Tap]:
         if self._capture is None:
             return {}
-        found = {
-            Side.CLIENT: self._capture.tap(accepted, True),
-            Side.UPSTREAM: self._capture.tap(opened, False),
-        }
+        came = self._capture.tap(accepted, True)
+        found = {Side.CLIENT: came, Side.UPSTREAM: self._capture.tap(opened, False, came)}
         return {side: tap for side, tap in found.items() if tap is not None}
 
     def _on_remove(self, _: FaultRule) -> None:

@@ -30,7 +30,7 @@ class Tap(Protocol):
     def received(self, data: bytes) -> None:
         """Record bytes that this end has read."""
 
-    def closed(self) -> None:
+    def closed(self, *, by_peer: bool = False) -> None:
         """Record the end of the connection."""
 
 

@@ -14,6 +14,9 @@ from kraftwire.capture.recorded import Recorded
 # Encrypted connections are listed one by one up to this number; the rest are only counted.
 TLS_CONNECTIONS_LISTED = 1000
 
+# Connections of a proxy that are known to pass on what comes on another one.
+PASSED_ON_MAX = 100_000
+
 # Combinations of wrappings that are counted by name; a capture may have one for each port.
 WRAPPINGS_LISTED = 100
 _OTHER_WRAPPINGS = "other wrappings"
@@ -79,7 +82,8 @@ class Health:
     `unsupported_links` counts packets by the number of a link type that cannot be read, `opened`
     and `unopened` those inside wrappings by the wrappings' names; `skipped_packets` are all others
     without TCP. `copies` are segments that came before in other wrappings, and
-    `translated_connections` those that came before under another address.
+    `translated_connections` those that came before under another address. `passed_on` has the
+    connections of a proxy, as its capture names them, with those whose requests they pass on.
     Units: counts of packets, connections, frames or bytes, as the names say; `missing_bytes` were
     lost by the capture, in connections of any kind, and `lost_responses` were among them;
     `skipped_bytes` are there in connections of Kafka, but belong to no frame that could be
@@ -125,6 +129,7 @@ class Health:
     unsupported_links: dict[int, int] = field(default_factory=dict)
     opened: dict[str, int] = field(default_factory=dict)
     unopened: dict[str, int] = field(default_factory=dict)
+    passed_on: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_undecoded(self) -> bool:

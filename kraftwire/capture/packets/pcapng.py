@@ -11,10 +11,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from kraftwire.capture.framing.health import Health
+from kraftwire.capture.framing.health import PASSED_ON_MAX, Health
 from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.limits import PACKET_BYTES_MAX
+from kraftwire.protocol.pcapng import read_passing_on
 
 SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 
@@ -29,6 +30,9 @@ _LITTLE = "<"
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": _LITTLE, b"\x1a\x2b\x3c\x4d": ">"}
 _BLOCK_SIZE_MIN = 12
 _PACKET_HEADER_SIZE = 28
+# Of a packet block without options, less what the packet takes.
+_PLAIN_BLOCK_SIZE = _PACKET_HEADER_SIZE + 4 + 3
+_OPTION_COMMENT = 1
 _OPTION_RESOLUTION = 9
 _OPTION_OFFSET = 14
 _SECOND_NS = 1_000_000_000
@@ -77,18 +81,29 @@ class _Section:
         link, _, snap_length = struct.unpack_from(f"{self.order}HHI", data, start)
         interface = _Interface(link, snap_length)
         self.interfaces.append(interface)
-        option = struct.Struct(f"{self.order}HH")
-        at = start + 8
-        while at + option.size <= end:
-            code, size = option.unpack_from(data, at)
-            at += option.size
-            if code == 0 or at + size > end:
-                break
+        for code, at, size in self._options(data, start + 8, end):
             if code == _OPTION_RESOLUTION and size == 1:
                 interface.set_resolution(data[at])
             elif code == _OPTION_OFFSET and size == 8:
                 (seconds,) = struct.unpack_from(f"{self.order}q", data, at)
                 interface.offset_ns = seconds * _SECOND_NS
+
+    def note_comment(self, data: bytes, start: int, end: int, health: Health) -> None:
+        """Take the options of a packet block: a proxy says which connection passes on which."""
+        for code, at, size in self._options(data, start, end):
+            if code == _OPTION_COMMENT and len(health.passed_on) < PASSED_ON_MAX:
+                names = read_passing_on(bytes(data[at : at + size]).decode(errors="replace"))
+                health.passed_on.update([names] if names else ())
+
+    def _options(self, data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield code, position and size of each option of a block."""
+        option = struct.Struct(f"{self.order}HH")
+        while at + option.size <= end:
+            code, size = option.unpack_from(data, at)
+            at += option.size
+            if code == 0 or at + size > end:
+                break
+            yield code, at, size
             at += (size + 3) & ~3
 
     def tell_secrets(self, data: bytes, at: int, size: int) -> None:
@@ -143,6 +158,8 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     time_ns = interface.time_ns(high << 32 | low)
                     start, link = at + _PACKET_HEADER_SIZE, interface.link
                     health.packets += 1
+                    if size > _PLAIN_BLOCK_SIZE + captured:
+                        section.note_comment(data, start + (captured + 3 & ~3), stop - 4, health)
                     yield new_packet((time_ns, link, data, start, captured, wire, base, at, stop))
                 at = stop
             size = _BLOCK_SIZE_MIN

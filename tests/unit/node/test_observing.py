@@ -11,6 +11,8 @@ import pytest
 import trio
 import trio.testing
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.cli.main import main
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
@@ -141,9 +143,10 @@ def exchange() -> tuple[bytes, bytes]:
 
 
 @pytest.mark.trio
+@pytest.mark.parametrize("by_peer", [True, False])
 @pytest.mark.parametrize("accepted", [True, False])
 async def test_a_capture_of_a_nodes_own_traffic_is_read_like_any_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: bool, by_peer: bool
 ) -> None:
     """Without privileges or a sniffer, the node records what it sends and receives."""
     path = tmp_path / "own.pcapng"
@@ -158,7 +161,7 @@ async def test_a_capture_of_a_nodes_own_traffic_is_read_like_any_other(
     first, second = (tap.received, tap.sent) if accepted else (tap.sent, tap.received)
     first(asked)
     second(answered)
-    tap.closed()
+    tap.closed(by_peer=by_peer)
     capture.close()
     for stream in (client, server, listening):
         await stream.aclose()
@@ -171,6 +174,9 @@ async def test_a_capture_of_a_nodes_own_traffic_is_read_like_any_other(
     ]
     assert lines[0]["connection"].endswith(f"-127.0.0.1:{port}")
     assert lines[0]["findings"] == []
+    endings: list[Ending] = []
+    list(Capture(str(path), on_ending=endings.append))
+    assert [each.is_by_client for each in endings] == [accepted == by_peer]
 
 
 def test_a_capture_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:

@@ -172,3 +172,22 @@ def test_wireshark_finds_nothing_to_complain_about(
         check=True,
     ).stdout.split()
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(("client", "server"), [(CLIENT, SERVER), (CLIENT6, ("::1", 9))])
+def test_a_connection_that_passes_on_another_says_so(client: Address, server: Address) -> None:
+    """By the names that a reader gives to both; other comments are passed over."""
+    came, passed = TcpConnection(client, server), TcpConnection(("127.0.0.3", 1), SERVER)
+    asked = a_request(1)
+    capture = Capture(
+        [
+            capture_start()
+            + came.open(START_NS)
+            + passed.open(START_NS, passes_on=came)
+            + came.send(START_NS, asked, from_client=True)
+            + passed.send(START_NS, asked, from_client=True)
+        ]
+    )
+    names = [frame.connection for frame in capture]
+    assert capture.health.passed_on == {names[1]: names[0]}
+    assert not capture.health.bytes.unaccounted

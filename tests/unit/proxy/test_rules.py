@@ -20,6 +20,8 @@ from tests.support.proxy.playbook import (
     At,
     Playbook,
     client,
+    of_client,
+    of_upstream,
     to_client,
     to_upstream,
     upstream,
@@ -217,8 +219,9 @@ def test_nothing_comes_out_of_a_black_hole(direction: str) -> None:
     tested = layer(rules)
     tested.handle(client(OTHER), 0.0)
     asked = ASKED[0] + ASKED[1]
-    passed = [to_upstream(asked)] if direction == "to_client" else []
-    assert tested.handle(client(asked), 0.0) == passed
+    passed = asked if direction == "to_client" else b""
+    sent = tested.handle(client(asked), 0.0)
+    assert b"".join(bytes(one.data) for one in sent if isinstance(one, Send)) == passed
     rule.remove()
     answered = response("FindCoordinator", 1, 9, node_id=-1, port=-1)
     came = [to_client(answered)] if direction == "to_server" else []
@@ -239,6 +242,34 @@ def test_a_response_is_sent_slowly() -> None:
         >> At(0.1) << to_client(answered[10:]) << to_client(ANSWERED[1])
     )  # fmt: skip
     assert tested.is_idle
+
+
+@pytest.mark.parametrize(
+    ("row", "passed", "sent"),
+    [
+        ({"refuse": "COORDINATOR_NOT_AVAILABLE"}, False, None),
+        ({"drop": "before"}, False, None),
+        ({"drop": "after"}, True, None),
+        ({"black_hole": "both"}, False, None),
+        ({"black_hole": "to_client"}, True, None),
+        ({"hold": True}, True, None),
+        ({"hold": True, "undecided": True}, False, None),
+        ({"delay": 9}, True, None),
+        ({"hang_up_at": 5}, True, ANSWERED[0][:5]),
+    ],
+)
+def test_a_capture_has_what_is_not_passed_on(
+    row: dict[str, Any], passed: bool, sent: bytes | None
+) -> None:
+    """Each request as it came, and each response as soon as it came, whatever is done with them."""
+    rules, _ = ruled(**row)
+    tested = layer(rules, records=True)
+    commands = tested.handle(client(ASKED[0]), 0.0)
+    assert of_client(ASKED[0]) in commands
+    assert (to_upstream(ASKED[0]) in commands) == passed
+    commands = tested.handle(upstream(ANSWERED[0]), 0.0) if passed else []
+    assert (of_upstream(ANSWERED[0]) in commands) == passed
+    assert [one.data for one in commands if isinstance(one, Send)] == ([sent] if sent else [])
 
 
 @pytest.mark.parametrize("byte", [0, 1, 9, 1000])

@@ -320,7 +320,8 @@ async def test_a_tap_sees_the_bytes_of_both_directions(nursery: trio.Nursery) ->
         def received(self, data: bytes) -> None:
             seen.append(("received", len(data)))
 
-        def closed(self) -> None:
+        def closed(self, *, by_peer: bool = False) -> None:
+            assert not by_peer
             seen.append(("closed", 0))
 
     node = MemoryNode()
