@@ -5,6 +5,7 @@ Source: Kafka's `ConfigDef`; `ListenerName` for the keys of one listener.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,19 @@ class Properties:
     def of(cls, values: Mapping[str, object], path: str) -> Properties:
         """Return the properties of a program, which have no lines; paths and numbers are text."""
         return cls([Property(key, str(value), 0) for key, value in values.items()], path)
+
+    @classmethod
+    def given(
+        cls, given: Mapping[str, object] | str | os.PathLike[str], name: str
+    ) -> Properties:
+        """Return the properties that a program gives under a name, or those of a file.
+
+        Raises: as `read_properties`.
+        """
+        if isinstance(given, Mapping):
+            return cls.of(given, name)
+        path = os.fspath(given)
+        return cls(read_properties(path), path)
 
     @classmethod
     def read(

@@ -14,7 +14,6 @@ from kraftwire.errors import UsageError
 
 if TYPE_CHECKING:
     from kraftwire.faults.rules import FaultRule
-    from kraftwire.protocol.endpoint import Address
 
 _LISTEN = "127.0.0.1:0"
 
@@ -56,17 +55,27 @@ def proxy(
     requested and what each rule did.
     """
     from kraftwire.client.addresses import parse_addresses
+    from kraftwire.properties import Properties
     from kraftwire.proxy.app import run
-    from kraftwire.proxy.settings import ProxySettings, listener_tls, upstream_security
+    from kraftwire.proxy.settings import (
+        ProxySettings,
+        listen_address,
+        listener_tls,
+        upstream_security,
+    )
 
     faults = _rules(rules)
-    security = None if command_config is None else upstream_security(command_config)
+    security = tls = None
+    if command_config is not None:
+        security = upstream_security(Properties.given(command_config, "--command-config"))
+    if listener_config is not None:
+        tls = listener_tls(Properties.given(listener_config, "--listener-config"))
     settings = ProxySettings(
         upstream=parse_addresses(upstream, "--upstream"),
-        listen=_listen(listen),
+        listen=listen_address(listen),
         advertised_host=advertised_host,
         upstream_security=security,
-        listener_tls=None if listener_config is None else listener_tls(listener_config),
+        listener_tls=tls,
         capture=capture,
     )
     for line in security.warnings if security else ():
@@ -84,16 +93,6 @@ def _rules(path: str | None) -> list[FaultRule]:
         return read_rules(path)
     except UsageError as error:
         raise _BadRules(str(error)) from None
-
-
-def _listen(text: str) -> Address:
-    """Read where to listen. Raises: UsageError."""
-    from kraftwire.protocol.endpoint import parse_endpoint
-
-    endpoint = parse_endpoint(f"LISTEN://{text}")
-    if endpoint is None:
-        raise UsageError(f"--listen: expected host:port, found {text!r}")
-    return endpoint.host, endpoint.port
 
 
 def _say(text: str) -> None:

@@ -41,14 +41,9 @@ def read_security(
     and key, for what cannot be used; OSError if the file cannot be read.
     """
     from kraftwire.properties import Properties
-    from kraftwire.properties_file import read_properties
     from kraftwire.security.settings import PLAINTEXT, client_settings
 
-    if isinstance(given, Mapping):
-        properties = Properties.of(given, "security")
-    else:
-        path = os.fspath(given)
-        properties = Properties(read_properties(path), path)
+    properties = Properties.given(given, "security")
     settings = client_settings(properties, to_controllers=to_controllers)
     if settings.protocol == PLAINTEXT:
         return None

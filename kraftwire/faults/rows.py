@@ -175,9 +175,13 @@ def new_rule(row: Mapping[str, Any], offered: Offered = messages.API_VERSIONS) -
 
 def rule_json(rule: FaultRule) -> dict[str, Any]:
     """Return a rule as JSON: its row, its id, and what it has done so far."""
-    shown = {key: _shown(value) for key, value in rule.row.items()}
     done = {"count": rule.count, "not_carried": dict(rule.not_carried)}
-    return {"id": rule.id, **shown, **done}
+    return {"id": rule.id, **shown_row(rule), **done}
+
+
+def shown_row(rule: FaultRule) -> dict[str, Any]:
+    """Return the row of a rule for people: a function by its name, and no flag that is not set."""
+    return {key: _shown(value) for key, value in rule.row.items() if value is not False}
 
 
 def _shown(value: Any) -> Any:

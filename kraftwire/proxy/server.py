@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import trio
 
 from kraftwire.errors import FAULTS, ApiError, SecurityError, UsageError, WireError
+from kraftwire.faults.rows import shown_row
 from kraftwire.faults.rules import FaultRule, FaultRules
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.listener import connections_max, probe_peer, raise_descriptor_limit
@@ -36,6 +39,8 @@ _PORT_MAX = 0xFFFF
 # The same line is said again after this time, in seconds; so many different ones are remembered.
 _QUIET_S = 10.0
 _LINES_MAX = 1000
+# So many of the rules that have ended are in the summary.
+_ENDED_RULES_MAX = 1000
 
 _WANTS_LOGIN = (
     "the cluster wants a login: brokers are listed once a client has logged in and asked for them"
@@ -81,6 +86,7 @@ class Proxy:
         self._nursery: trio.Nursery | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._said: dict[str, float] = {}
+        self._ended_rules: deque[FaultRule] = deque(maxlen=_ENDED_RULES_MAX)
 
     async def run(
         self, *, task_status: trio.TaskStatus[Address] = trio.TASK_STATUS_IGNORED
@@ -109,8 +115,8 @@ class Proxy:
         for client, requests in groupby(self._shared.traffic.rows(), key=itemgetter(0)):
             apis = ", ".join(f"{api} {count}" for _, api, count in requests)
             yield f"{'no client id' if client is None else client}: {apis}"
-        for rule in reversed(tuple(self.rules)):
-            keys = ", ".join(f"{key} {value}" for key, value in rule.row.items())
+        for rule in sorted((*tuple(self._ended_rules), *self.rules), key=attrgetter("id")):
+            keys = ", ".join(f"{key} {value}" for key, value in shown_row(rule).items())
             missed = ", ".join(f"{api} {count}" for api, count in rule.not_carried.items())
             note = f"; passed without a place for the error: {missed}" if missed else ""
             yield f"rule {rule.id} ({keys}): {rule.count} requests{note}"
@@ -234,10 +240,12 @@ class Proxy:
         found = {Side.CLIENT: came, Side.UPSTREAM: self._capture.tap(opened, False, came)}
         return {side: tap for side, tap in found.items() if tap is not None}
 
-    def _on_remove(self, _: FaultRule) -> None:
-        """Let go what a rule has held; called in any thread."""
+    def _on_remove(self, rule: FaultRule) -> None:
+        """Let go what a rule has held; called in any thread, also after the end."""
+        self._ended_rules.append(rule)
         if self._token is not None:
-            self._token.run_sync_soon(self._resume)
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._resume)
 
     def _resume(self) -> None:
         for connection in self._connections:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 from kraftwire.properties import Properties
-from kraftwire.properties_file import read_properties
-from kraftwire.protocol.endpoint import Address
+from kraftwire.protocol.endpoint import Address, parse_endpoint
 from kraftwire.security.credentials import GSSAPI
 from kraftwire.security.settings import PLAINTEXT, PROTOCOLS, SSL, SecuritySettings, client_settings
 from kraftwire.security.tls import TlsContext, server_tls
@@ -41,12 +40,19 @@ class ProxySettings:
             raise UsageError(f"--listen {self.listen[0]}: {problem}")
 
 
-def upstream_security(path: str) -> ClientSecurity | None:
-    """Read a client's properties; None for connections in clear.
+def listen_address(text: str) -> Address:
+    """Read where to listen, a host and a port. Raises: UsageError."""
+    endpoint = parse_endpoint(f"LISTEN://{text}")
+    if endpoint is None:
+        raise UsageError(f"--listen: expected host:port, found {text!r}")
+    return endpoint.host, endpoint.port
 
-    Raises: UsageError, with file, line and key, for what cannot be used or passed on; OSError.
+
+def upstream_security(properties: Properties) -> ClientSecurity | None:
+    """Return what a client's properties say about connections; None for those in clear.
+
+    Raises: UsageError, with file, line and key, for what cannot be used or passed on.
     """
-    properties = Properties(read_properties(path), path)
     settings = client_settings(properties)
     if settings.protocol == PLAINTEXT:
         return None
@@ -60,12 +66,11 @@ def upstream_security(path: str) -> ClientSecurity | None:
     return ClientSecurity(settings)
 
 
-def listener_tls(path: str) -> TlsContext | None:
-    """Read the properties of the proxy's own listeners; None for connections in clear.
+def listener_tls(properties: Properties) -> TlsContext | None:
+    """Return what properties say about the proxy's own listeners; None for those in clear.
 
-    Raises: UsageError, with file, line and key, for what cannot be used; OSError.
+    Raises: UsageError, with file, line and key, for what cannot be used.
     """
-    properties = Properties(read_properties(path), path)
     protocol = (properties.get(_PROTOCOL) or SSL).upper()
     if protocol not in PROTOCOLS:
         raise properties.error(_PROTOCOL, f"expected {SSL} or {PLAINTEXT}, found {protocol!r}")

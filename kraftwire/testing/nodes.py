@@ -19,6 +19,7 @@ from kraftwire.testing.process import NodeProcess, QuorumError
 if TYPE_CHECKING:
     from kraftwire.client import Admin
     from kraftwire.client.security import Given
+    from kraftwire.testing.threaded_proxy import ThreadedProxy
 
 
 _POLL_S = 0.02
@@ -46,6 +47,7 @@ class Quorum:
         *,
         is_captured: bool,
         is_dynamic: bool,
+        is_proxied: bool,
         security: Given = None,
         users: Sequence[str] = (),
     ) -> None:
@@ -57,6 +59,8 @@ class Quorum:
         self._timeout_s = timeout_s
         self._is_captured = is_captured
         self._is_dynamic = is_dynamic
+        self._is_proxied = is_proxied
+        self._proxy: ThreadedProxy | None = None
         self._security = security
         self._users = users
         self._nodes: dict[int, NodeProcess] = {}
@@ -70,6 +74,11 @@ class Quorum:
             stack.callback(self._kill_all)
             self._start_all()
             self._wait_serving()
+            if self._is_proxied:
+                from kraftwire.testing.threaded_proxy import proxy
+
+                through = proxy(self._broker_addresses, command_config=self._security)
+                self._proxy = stack.enter_context(through)
             self._open = stack.pop_all()
         return self
 
@@ -88,7 +97,16 @@ class Quorum:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The client listeners of all nodes, comma-separated."""
+        """The client listeners of all nodes, comma-separated; with `proxied` that of the proxy."""
+        return self._broker_addresses if self._proxy is None else self._proxy.bootstrap_servers
+
+    @property
+    def proxy(self) -> ThreadedProxy:
+        """The proxy before the nodes. Raises: UsageError for a quorum that is not `proxied`."""
+        return opened(self._proxy)
+
+    @property
+    def _broker_addresses(self) -> str:
         return ",".join(f"{HOST}:{ports[0]}" for ports in self._files.ports.values())
 
     @property
@@ -249,7 +267,7 @@ class Quorum:
 
         deadline = time.monotonic() + self._timeout_s
         through_brokers = Admin(
-            bootstrap_servers=self.bootstrap_servers, timeout_s=_LOOK_S, security=self._security
+            bootstrap_servers=self._broker_addresses, timeout_s=_LOOK_S, security=self._security
         )
         checks: list[Callable[[], bool]] = [
             lambda: self.admin(timeout_s=_LOOK_S).describe_quorum().leader_id > 0,
@@ -293,6 +311,7 @@ def quorum(
     properties: Mapping[str, object] | None = None,
     capture: bool = False,
     dynamic: bool = False,
+    proxied: bool = False,
     timeout_s: float = 30.0,
     security: Given = None,
     users: Sequence[str] = (),
@@ -304,6 +323,8 @@ def quorum(
     `{node}`. With `dynamic` the voters are in the log (kraft.version 1) and can change. `security`
     has Kafka's client properties for the quorum's own clients, if `properties` secure the listeners
     PLAINTEXT and CONTROLLER. `users` are for SCRAM, as `storage format --add-scram` takes them.
+    With `proxied`, `bootstrap_servers` is the address of a proxy in front of the nodes, which is
+    `proxy`; it connects with `security`, and clients connect to it in clear.
     Units: `timeout_s` bounds each start and each wait for a leader.
     """
     given = Path(folder).absolute() if folder is not None else None
@@ -314,9 +335,17 @@ def quorum(
         timeout_s,
         is_captured=capture,
         is_dynamic=dynamic,
+        is_proxied=proxied,
         security=security,
         users=users,
     )
+
+
+def opened(proxy: ThreadedProxy | None) -> ThreadedProxy:
+    """Return the proxy in front of nodes. Raises: UsageError if there is none."""
+    if proxy is None:
+        raise UsageError("there is no proxy without proxied=True")
+    return proxy
 
 
 def _state(node: NodeProcess) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeVar
 
 import trio
 
@@ -17,8 +16,7 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.protocol.entities import TopicName
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.fault_injector import FaultInjector
-
-_Result = TypeVar("_Result")
+from kraftwire.testing.trio_thread import TrioThread
 
 
 class _MovedClock(trio.abc.Clock):
@@ -50,28 +48,22 @@ class ThreadedNodes:
         self._clock = _MovedClock()
         self._scopes: dict[int, trio.CancelScope] = {}
         self._ended: dict[int, threading.Event] = {}
-        self._is_up = threading.Event()
-        self._over: trio.Event | None = None
-        self._nursery: trio.Nursery | None = None
-        self._token: trio.lowlevel.TrioToken | None = None
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="kraftwire-nodes", daemon=True)
+        self.thread = TrioThread("kraftwire-nodes", self._clock)
+        faults.run_soon = self.thread.run_soon
 
     def start(self) -> None:
         """Start all nodes, and return once they accept connections.
 
         Raises: KraftwireError, the one that ended a node.
         """
-        self._thread.start()
-        self._is_up.wait()
+        self.thread.open()
         for id in self._configs:
             self.start_node(id)
 
     def close(self) -> None:
         """End all nodes at once."""
-        if self._over is not None and self._token is not None and self._thread.is_alive():
-            self._token.run_sync_soon(self._over.set)
-        self._thread.join()
+        self.thread.close()
 
     def start_node(self, id: int) -> None:
         """Start a node on its files, and return once it accepts connections. Raises: as `start`."""
@@ -83,7 +75,7 @@ class ThreadedNodes:
         ended = self._ended[id] = threading.Event()
         ready = threading.Event()
         self.nodes[id] = node
-        self.call(lambda: self._spawn(id, node, ready, ended))
+        self.thread.call(lambda: self._spawn(id, node, ready, ended))
         ready.wait()
         if ended.is_set():
             raise self._failure or KraftwireError(f"node {id} has ended")
@@ -109,12 +101,11 @@ class ThreadedNodes:
                 ended.set()
                 ready.set()
 
-        assert self._nursery is not None
-        self._nursery.start_soon(run)
+        self.thread.nursery.start_soon(run)
 
     def end_node(self, id: int) -> None:
         """End a node at once, as if its process was killed, and wait for that."""
-        self.call(self._scopes[id].cancel)
+        self.thread.call(self._scopes[id].cancel)
         self._ended[id].wait()
         self.nodes.pop(id, None)
 
@@ -124,7 +115,7 @@ class ThreadedNodes:
         def move() -> None:
             self._clock.ahead += seconds
 
-        self.call(move)
+        self.thread.call(move)
 
     def leader(self) -> tuple[int, int]:
         """Return id and epoch of the leader that is the active controller.
@@ -140,33 +131,10 @@ class ThreadedNodes:
                     return id, node.context.raft.epoch
             raise ApiError(ErrorCode.NOT_CONTROLLER, "no node is the active controller")
 
-        return self.call(look)
-
-    def call(self, function: Callable[[], _Result]) -> _Result:
-        """Call a function in the nodes' thread, and return its result."""
-        assert self._token is not None
-        return trio.from_thread.run_sync(function, trio_token=self._token)
-
-    def _run(self) -> None:
-        trio.run(self._main, clock=self._clock)
-
-    async def _main(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._faults.run_soon = self._run_soon
-        self._over = trio.Event()
-        async with trio.open_nursery() as self._nursery:
-            self._is_up.set()
-            await self._over.wait()
-            self._nursery.cancel_scope.cancel()
-
-    def _run_soon(self, function: Callable[[], None]) -> None:
-        assert self._token is not None
-        if self._thread.is_alive():
-            self._token.run_sync_soon(function)
+        return self.thread.call(look)
 
 
 async def _forward(event: trio.Event, other: threading.Event) -> None:
     """Set an event of threads once an event of trio is set."""
     await event.wait()
     other.set()
-

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError, UsageError
@@ -27,7 +27,11 @@ from kraftwire.testing.cluster.kafka import kafka_jars
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles
 from kraftwire.testing.fault_injector import FaultInjector
 from kraftwire.testing.files import node_folder
+from kraftwire.testing.nodes import opened
 from kraftwire.testing.threaded_nodes import ThreadedNodes
+
+if TYPE_CHECKING:
+    from kraftwire.testing.threaded_proxy import ThreadedProxy
 
 _START_S = 120.0
 _WAIT_S = 60.0
@@ -112,7 +116,7 @@ class Controllers(FaultVocabulary):
 
     def _image(self) -> MetadataImage:
         leader = self.leader()
-        return self._nodes.call(lambda: self._nodes.nodes[leader].context.image)
+        return self._nodes.thread.call(lambda: self._nodes.nodes[leader].context.image)
 
     def advance_clock(self, seconds: float) -> None:
         """Move the clock of all controllers forward: sessions of brokers expire, and other timers.
@@ -131,7 +135,7 @@ class Controllers(FaultVocabulary):
         is itself."""
         before = self._leadership()
         node = self._nodes.nodes[before[0]]
-        self._nodes.call(node.resign)
+        self._nodes.thread.call(node.resign)
         _until(lambda: self._leadership()[1] != before[1], "the leadership did not change")
         return self.leader()
 
@@ -183,6 +187,8 @@ class Cluster:
         folder: Path | None,
         properties: Mapping[str, object],
         kafka: Path | None,
+        *,
+        is_proxied: bool,
     ) -> None:
         if controllers < 1 or brokers < 0:
             raise UsageError("a cluster has one or more controllers, and brokers")
@@ -190,6 +196,8 @@ class Cluster:
         self._given_folder = folder
         self._properties = {**_PROPERTIES, **properties}
         self._kafka = kafka
+        self._is_proxied = is_proxied
+        self._proxy: ThreadedProxy | None = None
         self.folder = Path()
 
     def __enter__(self) -> Self:
@@ -201,6 +209,10 @@ class Cluster:
             stack.callback(self._end)
             self.controller.open()
             start_all(self._files, controllers=False)
+            if self._is_proxied:
+                from kraftwire.testing.threaded_proxy import proxy
+
+                self._proxy = stack.enter_context(proxy(self._files.addresses("broker")))
             self._open = stack.pop_all()
         return self
 
@@ -226,8 +238,15 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of the brokers, comma-separated."""
+        """The addresses of the brokers, comma-separated; with `proxied` that of the proxy."""
+        if self._proxy is not None:
+            return self._proxy.bootstrap_servers
         return self._files.addresses("broker")
+
+    @property
+    def proxy(self) -> ThreadedProxy:
+        """The proxy before the brokers. Raises: UsageError for a cluster that is not `proxied`."""
+        return opened(self._proxy)
 
     @property
     def bootstrap_controllers(self) -> str:
@@ -268,16 +287,19 @@ def kafka_cluster(
     folder: Path | str | None = None,
     properties: Mapping[str, object] | None = None,
     kafka: Path | str | None = None,
+    proxied: bool = False,
 ) -> Cluster:
     """Return brokers of Kafka on kraftwire controllers, for use as a context manager.
 
     `folder` gets the files of all nodes; a temporary one is removed at the end unless the block
     fails. `properties` go into every node's file. `kafka` is an installation of Kafka; without it
     the environment's KRAFTWIRE_KAFKA counts, or else Maven fetches Kafka into the user's cache.
+    With `proxied`, `bootstrap_servers` is the address of a proxy before the brokers, which is
+    `proxy`.
     """
     given = Path(folder).absolute() if folder is not None else None
     jars = Path(kafka) if kafka is not None else None
-    return Cluster(controllers, brokers, given, properties or {}, jars)
+    return Cluster(controllers, brokers, given, properties or {}, jars, is_proxied=proxied)
 
 
 def _known_broker(id: int, ids: tuple[int, ...]) -> int:

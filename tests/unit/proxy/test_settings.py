@@ -10,6 +10,7 @@ import pytest
 from kraftwire.errors import UsageError
 from kraftwire.messages.list_groups_request import ListGroupsRequest
 from kraftwire.messages.list_groups_response import ListGroupsResponse
+from kraftwire.properties import Properties
 from kraftwire.proxy.server import Proxy
 from kraftwire.proxy.settings import ProxySettings, listener_tls, upstream_security
 from kraftwire.transport.client_connection import ClientConnection
@@ -24,6 +25,11 @@ def _own_tls(stores: Path) -> dict[str, str]:
     return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(stores / "node.pem")}
 
 
+def _read(path: Path, values: dict[str, str]) -> Properties:
+    """Properties that a file has, for the places in messages."""
+    return Properties.given(write_properties(path, values), "")
+
+
 @pytest.fixture
 def stores(tmp_path: Path) -> Path:
     """A folder with keys and certificates."""
@@ -33,14 +39,14 @@ def stores(tmp_path: Path) -> Path:
 
 def _security(stores: Path, **more: str) -> ClientSecurity:
     values = client_properties("SSL", stores) | more
-    found = upstream_security(write_properties(stores / "client.properties", values))
+    found = upstream_security(_read(stores / "client.properties", values))
     assert found is not None
     return found
 
 
 def test_both_sides_may_have_tls(stores: Path) -> None:
     """Each with its own certificate; clients verify that of the proxy."""
-    tls = listener_tls(write_properties(stores / "own.properties", _own_tls(stores)))
+    tls = listener_tls(_read(stores / "own.properties", _own_tls(stores)))
     security = _security(stores)
     with FakeNode(tls=node_context(identity(), stores)) as node:
         node.answers[METADATA] = lambda _: metadata({1: node})
@@ -62,17 +68,17 @@ def test_both_sides_may_have_tls(stores: Path) -> None:
 
 def test_files_of_connections_in_clear_need_nothing(tmp_path: Path) -> None:
     """As PLAINTEXT says."""
-    path = write_properties(tmp_path / "a.properties", {"security.protocol": "PLAINTEXT"})
-    assert upstream_security(path) is None
-    assert listener_tls(path) is None
+    clear = _read(tmp_path / "a.properties", {"security.protocol": "PLAINTEXT"})
+    assert upstream_security(clear) is None
+    assert listener_tls(clear) is None
 
 
 def test_what_cannot_pass_upstream_is_refused(stores: Path) -> None:
     """Kerberos and mutual TLS, with file, line and the reason."""
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
-    path = write_properties(stores / "kerberos.properties", login)
+    kerberos = _read(stores / "kerberos.properties", login)
     with pytest.raises(UsageError, match=r"kerberos.properties:2.*a ticket is for one host"):
-        upstream_security(path)
+        upstream_security(kerberos)
     with pytest.raises(UsageError, match=r"client.properties:\d.*mutual TLS is not for a proxy"):
         _security(stores, **_own_tls(stores))
 
@@ -89,9 +95,9 @@ def test_what_the_proxy_cannot_serve_is_refused(
     stores: Path, values: dict[str, str], reason: str
 ) -> None:
     """A listener is never less than its properties say."""
-    path = write_properties(stores / "own.properties", _own_tls(stores) | values)
+    own = _read(stores / "own.properties", _own_tls(stores) | values)
     with pytest.raises(UsageError, match=reason):
-        listener_tls(path)
+        listener_tls(own)
 
 
 def test_a_capture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
