@@ -8,13 +8,12 @@ from collections import Counter
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.controller import isr, partition_changes, producer_ids
 from kraftwire.controller.batches import Batch
-from kraftwire.controller.image.topics import NO_LEADER
-from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.sim.controlled.world import draw
 from kraftwire.sim.failure_lines import LINES_MAX
+from kraftwire.sim.invariants import MEANINGS
 from kraftwire.sim.untimed.run import WalkOutcome, describe_path, explore, play, run_seeds, shrink
+from tests.history.putting_back import Edit, put_back
 
 _CLUSTERS = 60
 
@@ -54,28 +53,54 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
     assert (totals["clusters"], totals["steps"], totals["violations"]) == (2, 400, 0)
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "value", "invariant"),
-    [
-        (producer_ids, "BLOCK", 0, "M10"),
-        (isr, "_update_error", lambda *_: ErrorCode.NONE, "M6"),
-        (partition_changes._PartitionChange, "_elected", lambda _: (NO_LEADER, False), "M13"),
-    ],
-)
+def _broken(where: str, old: str, new: str) -> Edit:
+    return Edit(f"kraftwire.controller.{where}", old, new)
+
+
+_PARTITION = "partition_changes:_PartitionChange"
+_TOPICS = "image.topics"
+_BLOCKS = "producer_ids:allocate_producer_ids"
+
+# Invariant -> a rule that is broken so that its check objects.
+_BROKEN = {
+    "M1": _broken(f"{_PARTITION}._elect", "self._isr = [leader]", "pass"),
+    "M2": _broken(f"{_PARTITION}._elected", "self._target.election is Election.UNCLEAN", "True"),
+    "M3": _broken(f"{_PARTITION}._eligible", "*self._isr,", ""),
+    "M4": _broken(f"{_TOPICS}:changed_partition", "record.leader_epoch += 1", "pass"),
+    "M5": _broken("brokers:_state_records", "return [*moved, (change, 0)]", "return [(change, 0)]"),
+    "M6": _broken("isr:_update_error", "if epochs[1] < partition.partition_epoch:", "if False:"),
+    "M7": _broken("sessions:Sessions.expired", "item[1] <= before", "item[1] < before"),
+    "M8": _broken(_BLOCKS, "producer_id_len=BLOCK", "producer_id_len=2 * BLOCK"),
+    "M9": _broken("topics:create_topics", "[] if request.validate_only else records", "[]"),
+    "M10": _broken(_BLOCKS, "start + BLOCK", "start"),
+    "M11": _broken(f"{_TOPICS}:TopicsImage._unlist", "[partition.leader] -= 1", "[NO_LEADER] -= 1"),
+    "M12": _broken("brokers:heartbeat", "is_fenced=is_fenced", "is_fenced=state is _State.FENCED"),
+    "M13": _broken(f"{_PARTITION}._elected", "if self._is_valid(replica):", "if False:"),
+}
+
+
+@pytest.mark.parametrize("invariant", _BROKEN)
+def test_each_check_objects(invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never objects checks nothing."""
+    put_back((_BROKEN[invariant],), monkeypatch)
+    found = (explore(draw(seed)) for seed in range(3))
+    assert invariant in [outcome.invariant for outcome in found]
+
+
+def test_every_invariant_of_the_metadata_has_a_broken_rule() -> None:
+    """A new one comes with its own."""
+    assert [*_BROKEN] == [name for name in MEANINGS if name.startswith("M")]
+
+
 def test_a_broken_rule_is_reported_with_its_seed(
-    place: object,
-    name: str,
-    value: object,
-    invariant: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command names the invariant, what happened before, and how to run it again."""
-    monkeypatch.setattr(place, name, value)
+    put_back((_BROKEN["M6"],), monkeypatch)
     assert main(["sim", "controller", "--seeds", "0-9", "--json"]) == 1
     out, err = capsys.readouterr()
     first = json.loads(out.splitlines()[0])
-    assert first["invariant"] == invariant
+    assert first["invariant"] == "M6"
     assert first["meaning"]
     assert f"kraftwire sim controller --seeds {first['seed']}-{first['seed']}" in err
 

@@ -1,1 +1,1 @@
-"""Clusters under the shipped controller: its decisions, with simulated brokers in virtual time."""
+"""Brokers under the active controller: clusters of the world without time; see README.md."""
