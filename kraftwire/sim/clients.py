@@ -42,7 +42,7 @@ _SETTLED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VoterChange:
     """A change that an operator wants: `kind` is add, remove or upgrade, `key` the voter concerned.
 
     Without `is_awaited` an addition is answered before its commit, so the answer proves nothing.
@@ -57,7 +57,7 @@ class Step:
 class _Job:
     """The remaining steps of a job, how often the first was tried, and its open request."""
 
-    steps: deque[Step]
+    steps: deque[VoterChange]
     tries: int = 0
     request_id: int = 0
 
@@ -97,7 +97,7 @@ class Operators:
         """Whether some job still has a removal."""
         return any(step.kind == "remove" for job in self._jobs for step in job.steps)
 
-    def begin(self, *steps: Step) -> None:
+    def begin(self, *steps: VoterChange) -> None:
         """Begin a job of these steps, in this order."""
         job = _Job(deque(steps))
         self._jobs.append(job)
@@ -132,7 +132,7 @@ class Operators:
         else:
             self._ask(job, step)
 
-    def _makes_sense(self, step: Step) -> bool:
+    def _makes_sense(self, step: VoterChange) -> bool:
         """Return False for adding a lost disk, and for removing a voter that a majority needs.
 
         A set before the committed one does not count: a replica that still has it is catching up.
@@ -158,7 +158,7 @@ class Operators:
             leaders[-1].take(UpgradeRequested(token, leaders[-1].process.epoch, 1))
         self._again(job, _UPGRADE_MS)
 
-    def _ask(self, job: _Job, step: Step) -> None:
+    def _ask(self, job: _Job, step: VoterChange) -> None:
         cluster = self._cluster
         message: Message
         if step.kind == "add":
@@ -214,7 +214,7 @@ class Operators:
             coverage.hit(name if name in SITUATIONS else "change refused")
             self._again(job)
 
-    def _check_acknowledged(self, step: Step) -> None:
+    def _check_acknowledged(self, step: VoterChange) -> None:
         """Check that a change acknowledged as committed is committed. S12."""
         if step.is_awaited or step.kind == "remove":
             self._cluster.history.acknowledges_voter(step.key, is_added=step.kind == "add")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from kraftwire.sim.checks.voters import Key
-from kraftwire.sim.clients import Operators, Step
+from kraftwire.sim.clients import Operators, VoterChange
 from kraftwire.sim.clock import MS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
@@ -135,7 +135,7 @@ class Nemesis:
         voters = self._cluster.history.voters
         return [key if any(key[1]) else self._key(key[0]) for key in voters]
 
-    def _begin(self, *steps: Step) -> None:
+    def _begin(self, *steps: VoterChange) -> None:
         self._operators.begin(*steps)
 
     def _add(self, fault: Fault, machine: Machine) -> None:
@@ -144,15 +144,15 @@ class Nemesis:
         others = [node for node in self._machines if node not in ids]
         if others:
             node = machine.id if machine.id in others else others[fault.salt % len(others)]
-            self._begin(Step("add", self._key(node), is_awaited=bool(fault.salt % 3)))
+            self._begin(VoterChange("add", self._key(node), is_awaited=bool(fault.salt % 3)))
 
     def _remove(self, fault: Fault, machine: Machine) -> None:
         """Remove a voter, this one or else another; in half of the cases add it again."""
         keys = self._voters()
         key = next((one for one in keys if one[0] == machine.id), keys[fault.salt % len(keys)])
-        steps = [Step("remove", key)]
+        steps = [VoterChange("remove", key)]
         if fault.salt % 2:
-            steps.append(Step("add", self._key(key[0])))
+            steps.append(VoterChange("add", self._key(key[0])))
         self._begin(*steps)
 
     def _replace(self, fault: Fault, machine: Machine) -> None:
@@ -165,9 +165,9 @@ class Nemesis:
         new = self._key(machine.id)
         if new == old:
             return
-        steps = [Step("remove", old), Step("add", new)]
+        steps = [VoterChange("remove", old), VoterChange("add", new)]
         if fault.salt % 2:
-            steps.insert(0, Step("add", new))
+            steps.insert(0, VoterChange("add", new))
         self._begin(*steps)
 
     def _twice(self, fault: Fault, machine: Machine) -> None:
@@ -178,7 +178,7 @@ class Nemesis:
         kinds[fault.salt // 2 % 2](fault, other)
 
     def _upgrade(self, _fault: Fault, machine: Machine) -> None:
-        self._begin(Step("upgrade", self._key(machine.id)))
+        self._begin(VoterChange("upgrade", self._key(machine.id)))
 
     # Disks
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kraftwire.sim.checks.liveness import DRIFT, HealedCluster, Link
 from kraftwire.sim.checks.voters import Key
-from kraftwire.sim.clients import Step
+from kraftwire.sim.clients import VoterChange
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.plan import Weather
@@ -110,7 +110,7 @@ class RecoveredCluster(HealedCluster):
 
     def begin_changes(self, *changes: tuple[str, Key]) -> None:
         """Let an operator add or remove voters, in this order, until it is done."""
-        self._cluster.operators.begin(*(Step(kind, key) for kind, key in changes))
+        self._cluster.operators.begin(*(VoterChange(kind, key) for kind, key in changes))
 
     def changes_left(self) -> int:
         """Return how many changes operators still want."""

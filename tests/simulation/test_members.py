@@ -12,7 +12,7 @@ from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.sim.checks.entries import Entry
 from kraftwire.sim.checks.liveness import check_liveness
 from kraftwire.sim.checks.voters import Voters, read_control
-from kraftwire.sim.clients import Step
+from kraftwire.sim.clients import VoterChange
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.members import Members
@@ -100,7 +100,7 @@ def test_operators_get_what_they_want_and_are_told() -> None:
     cluster = Cluster(PLAN)
     cluster.run()
     one, four = cluster.members.key(1), cluster.members.key(4)
-    cluster.operators.begin(Step("add", four), Step("remove", one))
+    cluster.operators.begin(VoterChange("add", four), VoterChange("remove", one))
     _pass(cluster, 20_000)
     assert cluster.operators.is_idle
     assert cluster.history.voters == tuple(cluster.members.key(n) for n in (2, 3, 4))
@@ -118,7 +118,8 @@ def test_a_replaced_voter_comes_back() -> None:
     cluster.machines[2].wipe()
     new = cluster.members.key(2)
     assert new != old
-    cluster.operators.begin(Step("add", new), Step("remove", old), Step("add", new))
+    changes = [VoterChange(*each) for each in (("add", new), ("remove", old), ("add", new))]
+    cluster.operators.begin(*changes)
     _pass(cluster, 30_000)
     assert new in cluster.history.voters
     assert old not in cluster.history.voters
@@ -137,7 +138,8 @@ def test_the_set_that_a_stopped_replica_still_has_prevents_no_removal() -> None:
         cluster.machines[node].kill()
         cluster.machines[node].wipe()
         cluster.machines[node].start_later(0)
-        cluster.operators.begin(Step("remove", old), Step("add", cluster.members.key(node)))
+        changed = cluster.members.key(node)
+        cluster.operators.begin(VoterChange("remove", old), VoterChange("add", changed))
         _pass(cluster, 30_000)
     assert cluster.history.voters == tuple(cluster.members.key(n) for n in (1, 2, 3))
     assert not cluster.coverage.counts["change dropped"]

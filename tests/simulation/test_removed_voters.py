@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraftwire.sim.checks.liveness import LivenessChecks, check_liveness
-from kraftwire.sim.clients import Step
+from kraftwire.sim.clients import VoterChange
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.plan import DYNAMIC, Plan, Weather, draw
@@ -28,7 +28,7 @@ def _all_voters_replaced(old_peers: Mapping[int, Mapping[int, int]]) -> Cluster:
     cluster.network.block(links, 1)
     keys = {node: cluster.members.key(node) for node in (1, 2, 3, 4)}
     cluster.operators.begin(
-        Step("add", keys[4]), *(Step("remove", keys[node]) for node in (1, 2, 3))
+        VoterChange("add", keys[4]), *(VoterChange("remove", keys[node]) for node in (1, 2, 3))
     )
     _pass(cluster, 60_000)
     assert cluster.history.voters == (keys[4],)
@@ -53,7 +53,7 @@ def test_it_cuts_itself_off_where_a_peer_does_not_support_pre_votes() -> None:
     epoch = cores[4].epoch
     assert cores[1].epoch > epoch
     assert all((cores[node].leader_id, cores[node].epoch) == (4, epoch) for node in (2, 3))
-    cluster.operators.begin(Step("add", cluster.members.key(1)))
+    cluster.operators.begin(VoterChange("add", cluster.members.key(1)))
     assert not check_liveness(RecoveredCluster(cluster))
     cluster.check_end(is_whole=False)
     assert cluster.coverage.counts["a removed voter cuts itself off"] == 1
@@ -64,7 +64,7 @@ def test_it_does_no_harm_if_all_support_pre_votes() -> None:
     cluster = _all_voters_replaced({})
     _pass(cluster, 20_000)
     assert not _is_cut_off(cluster)
-    cluster.operators.begin(Step("add", cluster.members.key(1)))
+    cluster.operators.begin(VoterChange("add", cluster.members.key(1)))
     assert check_liveness(RecoveredCluster(cluster))
     assert cluster.coverage.counts["change done: add"] >= 2
 

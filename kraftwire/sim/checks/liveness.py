@@ -17,6 +17,7 @@ from kraftwire.sim.checks.replica_model import ReplicaModel
 from kraftwire.sim.checks.voters import Key, is_member
 from kraftwire.sim.invariants import Violation
 
+# Sender and addressee.
 Link = tuple[int, int]
 
 DRIFT = 1.3

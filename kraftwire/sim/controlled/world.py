@@ -29,7 +29,7 @@ _PAUSES = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BrokerPlan:
     """A cluster. `level` is its metadata.version; the brokers have the ids from 0 on."""
 
     SIMPLER: ClassVar[tuple[dict[str, Any], ...]] = ()
@@ -46,22 +46,22 @@ class Plan:
         return f"metadata.version {self.level}, ELR {self.has_elr}, {self.brokers} brokers"
 
 
-def draw(seed: int) -> Plan:
+def draw(seed: int) -> BrokerPlan:
     """Draw the plan of a seed."""
     random = Random(f"brokers {seed}")
     level = random.choice(_LEVELS)
     has_elr = level >= _ELR_FROM and random.random() < 0.8
-    return Plan(seed, level, has_elr, random.randint(1, 5))
+    return BrokerPlan(seed, level, has_elr, random.randint(1, 5))
 
 
-class World:
+class BrokerWorld:
     """A cluster. Each action happens at a time, and has a number that decides its details, so that
     it does the same where others are left out.
 
     `history` has the actions so far, `coverage` is how often each kind of action happened.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: BrokerPlan) -> None:
         self.plan = plan
         self._random = random = Random(f"cluster {plan.seed}")
         self.coverage: Counter[str] = Counter()
@@ -130,7 +130,7 @@ def _stop(broker: Broker) -> None:
 _LAST = "images compared"
 
 # What can happen, and how often, against each other.
-_ACTIONS: dict[str, tuple[int, Callable[[World], None]]] = {
+_ACTIONS: dict[str, tuple[int, Callable[[BrokerWorld], None]]] = {
     "heartbeat": (40, lambda world: world.by_one(world.brokers.heartbeat)),
     "heartbeats of all": (8, lambda world: world.brokers.heartbeat_together()),
     "in-sync replicas": (20, lambda world: world.by_one(world.brokers.change_isr)),
@@ -153,11 +153,11 @@ _ACTIONS: dict[str, tuple[int, Callable[[World], None]]] = {
     "unclean elections by timer": (1, lambda world: world.by_timer(elect_unclean)),
     "failover": (1, lambda world: world.controller.fail_over()),
     "snapshot": (2, lambda world: world.controller.take_snapshot()),
-    _LAST: (1, World.compare),
+    _LAST: (1, BrokerWorld.compare),
 }
 
 
-def actions(plan: Plan) -> Iterator[tuple[Any, ...]]:
+def actions(plan: BrokerPlan) -> Iterator[tuple[Any, ...]]:
     """Return the actions of a plan."""
     random = Random(f"choices {plan.seed}")
     names, weights = list(_ACTIONS), [weight for weight, _ in _ACTIONS.values()]

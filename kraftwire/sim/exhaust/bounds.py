@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.plan import UntimedPlan
 
 # A peer that failed is not retried until the role changes, that is, until an election.
 _TIMERS = {"append_linger_ms": 0, "retry_backoff_ms": 3_000, "retry_backoff_max_ms": 3_000}
@@ -32,9 +32,9 @@ class Bounds:
     fetch_max_bytes: int = 1
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> UntimedPlan:
         """The cluster, as a plan of `untimed`."""
-        return Plan(
+        return UntimedPlan(
             seed=0,
             voters=self.voters,
             is_dynamic=True,

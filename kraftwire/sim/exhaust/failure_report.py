@@ -8,9 +8,9 @@ from dataclasses import fields
 from kraftwire.raft.effects import SendRequest
 from kraftwire.sim.checks.checkers import Checkers
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.packets import Action
+from kraftwire.sim.exhaust.packets import ReplicaAction
 from kraftwire.sim.exhaust.steps import Steps, thaw
-from kraftwire.sim.exhaust.world import State, World
+from kraftwire.sim.exhaust.world import State, StateSpace
 from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.timeline import Timeline
@@ -21,7 +21,7 @@ class _Replay:
 
     def __init__(self, bounds: Bounds) -> None:
         self.timeline = Timeline()
-        self.world = World(bounds, Steps(bounds, merges=False))
+        self.world = StateSpace(bounds, Steps(bounds, merges=False))
         self.state = self.world.first()
 
     def run(self, path: Sequence[int]) -> Violation | None:
@@ -37,7 +37,7 @@ class _Replay:
             return violation
         return None
 
-    def record(self, state: State, what: Action) -> None:
+    def record(self, state: State, what: ReplicaAction) -> None:
         """Add the line of a replica's step."""
         self.state = state
         steps = self.world.steps

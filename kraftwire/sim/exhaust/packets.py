@@ -36,7 +36,7 @@ class Packet(NamedTuple):
     message: int
 
 
-class Action(NamedTuple):
+class ReplicaAction(NamedTuple):
     """An event that may happen to replica `at`, counted from 0.
 
     `packet` arrives, -1 for none, and stays in flight if `stays`; `spends` is the place of the
@@ -64,7 +64,7 @@ class Packets:
         self.late: set[int] = set()
         self.waiting: list[int] = []
         self.pre_votes: dict[int, int] = {}
-        self._arrivals: list[Action] = []
+        self._arrivals: list[ReplicaAction] = []
         self._firsts: dict[int, bool] = {}
         self._nothings: dict[tuple[int, int], bool] = {}
 
@@ -79,10 +79,10 @@ class Packets:
             what = ("answer", packet.label) if packet.is_answer else ("request",)
             event = self._steps.events.of((*what, packet.message))
             to = packet.asker if packet.is_answer else packet.target
-            self._arrivals.append(Action(to - 1, event, number))
+            self._arrivals.append(ReplicaAction(to - 1, event, number))
         return number
 
-    def arrival(self, packet: int) -> Action:
+    def arrival(self, packet: int) -> ReplicaAction:
         """Return the arrival of a packet."""
         return self._arrivals[packet]
 

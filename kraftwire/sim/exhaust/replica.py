@@ -23,7 +23,7 @@ from kraftwire.sim.checks.voters import Key, Voters
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
 from kraftwire.sim.replicas import LISTENER_NAME, node_of
-from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.members import UntimedMembers
 from kraftwire.sim.untimed.node import Node
 from kraftwire.wire.message import Message
 
@@ -131,7 +131,7 @@ class Replica:
 
     __slots__ = ("_members", "node", "model")
 
-    def __init__(self, members: Members, node: Node, model: ReplicaModel) -> None:
+    def __init__(self, members: UntimedMembers, node: Node, model: ReplicaModel) -> None:
         self._members = members
         self.node = node
         self.model = model
@@ -139,7 +139,7 @@ class Replica:
     @staticmethod
     def first(bounds: Bounds, at: int) -> tuple[Replica, StepResult]:
         """Return a replica that starts from a formatted disk. Raises: Violation."""
-        members = Members(bounds.plan)
+        members = UntimedMembers(bounds.plan)
         disk = members.format(at)
         node = Node.boot(at, disk, members.config(at), _Still(), MOMENTS)
         one = Replica(members, node, members.model(at))

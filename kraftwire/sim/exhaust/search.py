@@ -17,7 +17,7 @@ from typing import Any
 
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.steps import Steps
-from kraftwire.sim.exhaust.world import State, World
+from kraftwire.sim.exhaust.world import State, StateSpace
 from kraftwire.sim.invariants import Violation
 
 _LOOKS = 1_000
@@ -29,7 +29,7 @@ class Found:
 
     All states with up to `accidents` accidents were visited; `depth` is the length of the longest
     path; `path` leads to the violation: for each step, the index of the event in the list of
-    `World.ordered`. Units: `seconds` of CPU time.
+    `StateSpace.ordered`. Units: `seconds` of CPU time.
     """
 
     bounds: Bounds
@@ -85,7 +85,7 @@ def search(
     # Everything that is allocated is kept, so garbage collection finds nothing.
     gc.disable()
     try:
-        _Search(World(bounds, steps), found, is_over).run()
+        _Search(StateSpace(bounds, steps), found, is_over).run()
     finally:
         gc.enable()
         found.local_states = len(steps.locals)
@@ -101,7 +101,7 @@ class _Search:
     all states; `_layers` the states to be expanded, by accidents and length of the path.
     """
 
-    def __init__(self, world: World, found: Found, is_over: Callable[[], bool]) -> None:
+    def __init__(self, world: StateSpace, found: Found, is_over: Callable[[], bool]) -> None:
         self._world = world
         self._found = found
         self._is_over = is_over

@@ -25,12 +25,12 @@ from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
 from kraftwire.sim.exhaust.replica import Claim, Event, Replica, StepResult
 from kraftwire.sim.invariants import BUGS, Violation
-from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.members import UntimedMembers
 from kraftwire.sim.untimed.node import Node
 from kraftwire.wire.message import Message, Struct
 
 _BY_VALUE = (Destination, ElectionState, Endpoint, Entry, OffsetAndEpoch, ReplicaKey, Voter)
-_BY_IDENTITY = (Members, RaftConfig, VoterSet)
+_BY_IDENTITY = (UntimedMembers, RaftConfig, VoterSet)
 
 _shared: list[Any] = []
 _places: dict[Any, int] = {}

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from kraftwire.sim.checks.cluster_history import ClusterHistory
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.packets import Action, Packets, asker
+from kraftwire.sim.exhaust.packets import Packets, ReplicaAction, asker
 from kraftwire.sim.exhaust.replica import Commit, check_claims
 from kraftwire.sim.exhaust.steps import Local, Log, Numbers, Step, Steps
-from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.members import UntimedMembers
 
 
 class State(NamedTuple):
@@ -37,7 +37,7 @@ class State(NamedTuple):
 _RESTARTS, _VALUES, _CHANGES, _LOSSES, _COPIES = range(5)
 
 
-class World:
+class StateSpace:
     """Clusters within bounds.
 
     `on_step` is called with every step of a replica before it is taken. Order: actions are always
@@ -51,9 +51,9 @@ class World:
         self._pasts: Numbers[ClusterHistory] = Numbers()
         self._learnt: dict[tuple[int, int], tuple[int, Commit | None]] = {}
         self._alike: set[tuple[Log, Log]] = set()
-        self._menus: dict[tuple[int, tuple[int, ...], bool], list[Action]] = {}
+        self._menus: dict[tuple[int, tuple[int, ...], bool], list[ReplicaAction]] = {}
         self._dead: dict[tuple[int, int], bool] = {}
-        self.on_step: Callable[[State, Action], None] | None = None
+        self.on_step: Callable[[State, ReplicaAction], None] | None = None
         self._accidents_max = sum(bounds.budget)
         self._flush = steps.events.of(("flush",))
 
@@ -61,7 +61,7 @@ class World:
         """Return the cluster after all replicas have started. Raises: Violation."""
         count = self.bounds.voters
         replicas = tuple(self.steps.first(at).number for at in range(1, count + 1))
-        past = self._past(Members(self.bounds.plan).history())
+        past = self._past(UntimedMembers(self.bounds.plan).history())
         return State(replicas, ((),) * count, self.bounds.budget, 0, past, ())
 
     def accidents(self, state: State) -> int:
@@ -72,7 +72,7 @@ class World:
 
     # ---- what may happen
 
-    def actions(self, state: State) -> Iterator[Action]:
+    def actions(self, state: State) -> Iterator[ReplicaAction]:
         """Return everything that may happen next."""
         # Replicas differ only by their names. So the first one to take a step is called 1, the next
         # one 2, and so on: other names lead to equivalent states.
@@ -94,11 +94,11 @@ class World:
             if at <= last:
                 yield from self._menu(at, number, left, has_timer)
 
-    def ordered(self, state: State) -> list[Action]:
+    def ordered(self, state: State) -> list[ReplicaAction]:
         """Return everything that may happen next. Order: independent of the states seen before."""
         return sorted(self.actions(state), key=self._order)
 
-    def _order(self, what: Action) -> tuple[object, ...]:
+    def _order(self, what: ReplicaAction) -> tuple[object, ...]:
         if what.packet < 0:
             return (1, *what[2:], what.at, *map(str, self.steps.events.values[what.event]))
         one = self.packets.values[what.packet]
@@ -106,7 +106,7 @@ class World:
 
     def _menu(
         self, at: int, number: int, left: tuple[int, ...], has_timer: bool
-    ) -> list[Action]:
+    ) -> list[ReplicaAction]:
         """Return what may happen to a replica without a message."""
         key = number, left, has_timer
         found = self._menus.get(key)
@@ -116,28 +116,28 @@ class World:
 
     def _own(
         self, at: int, number: int, left: tuple[int, ...], has_timer: bool
-    ) -> Iterator[Action]:
+    ) -> Iterator[ReplicaAction]:
         local, event = self.steps.locals[number], self.steps.events.of
         if local.has_flush:
-            yield Action(at, self._flush)
+            yield ReplicaAction(at, self._flush)
         if has_timer and local.has_timer:
-            yield Action(at, event(("timer",)))
+            yield ReplicaAction(at, event(("timer",)))
         if local.leads and left[_VALUES]:
             value = self.bounds.values - left[_VALUES] + 1
-            yield Action(at, event(("append", value)), spends=_VALUES)
+            yield ReplicaAction(at, event(("append", value)), spends=_VALUES)
         if local.leads and left[_CHANGES]:
             for member in range(1, self.bounds.voters + 1):
-                yield Action(at, event(("remove", member)), spends=_CHANGES)
+                yield ReplicaAction(at, event(("remove", member)), spends=_CHANGES)
         if left[_RESTARTS]:
             for survivors in range(local.unflushed + 1):
-                yield Action(at, event(("restart", survivors)), spends=_RESTARTS)
+                yield ReplicaAction(at, event(("restart", survivors)), spends=_RESTARTS)
         if left[_LOSSES]:
             for label in local.waits:
-                yield Action(at, event(("fail", label)), spends=_LOSSES)
+                yield ReplicaAction(at, event(("fail", label)), spends=_LOSSES)
 
     # ---- the result of an event
 
-    def after(self, state: State, what: Action) -> State | None:
+    def after(self, state: State, what: ReplicaAction) -> State | None:
         """Return the cluster after an event; None if that is out of bounds. Raises: Violation."""
         made = self._after(state, what)
         if made is not None and what.packet in self.packets.pre_votes:
@@ -145,7 +145,7 @@ class World:
         if made is not None and not made.left[_RESTARTS]:
             # No restart is left that could lose unflushed batches, so they are flushed at once.
             while made is not None and self.steps.locals[made.replicas[what.at]].has_flush:
-                made = self._after(made, Action(what.at, self._flush))
+                made = self._after(made, ReplicaAction(what.at, self._flush))
         return made
 
     def _answer_at_once(self, state: State, packet: int) -> State | None:
@@ -157,7 +157,7 @@ class World:
                 return self._after(state, self.packets.arrival(one))
         return state
 
-    def _after(self, state: State, what: Action) -> State | None:
+    def _after(self, state: State, what: ReplicaAction) -> State | None:
         at, event, packet, stays, spends = what
         locals_ = self.steps.locals
         local = locals_[state.replicas[at]]

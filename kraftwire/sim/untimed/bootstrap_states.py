@@ -11,8 +11,8 @@ from typing import Any
 
 from kraftwire.sim.checks.replica_model import ReplicaModel
 from kraftwire.sim.untimed.node import Node
-from kraftwire.sim.untimed.plan import Plan
-from kraftwire.sim.untimed.world import Action, World
+from kraftwire.sim.untimed.plan import UntimedPlan
+from kraftwire.sim.untimed.world import Action, UntimedWorld
 
 # Events until a situation is given up.
 _PATIENCE = 300
@@ -24,7 +24,7 @@ _SILENCE_MS = 10_000
 class _Director:
     """Chooses the next event of a sequence: messages first, then work, then timers."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: UntimedWorld) -> None:
         self.world = world
 
     def until(self, done: Callable[[], bool], prefer: int = 0) -> Iterator[Action]:
@@ -107,7 +107,7 @@ class _Nobody:
 _NOBODY: Any = _Nobody()
 
 
-def _cut_off_change(world: World) -> Iterator[Action]:
+def _cut_off_change(world: UntimedWorld) -> Iterator[Action]:
     """A leader that nobody hears writes a voter set right after the end of a snapshot.
 
     Its log is truncated once it follows again, and the set before is in force.
@@ -130,7 +130,7 @@ def _cut_off_change(world: World) -> Iterator[Action]:
     yield from director.until(lambda: director.agree(leader.epoch))
 
 
-def _removed_before_another_change(world: World) -> Iterator[Action]:
+def _removed_before_another_change(world: UntimedWorld) -> Iterator[Action]:
     """A voter is removed that would join by itself, and then the others change."""
     director = _Director(world)
     yield from director.until(director.agree)
@@ -148,7 +148,7 @@ def _removed_before_another_change(world: World) -> Iterator[Action]:
     yield from director.until(lambda: False, prefer=first)
 
 
-def _same_end_of_another_epoch(world: World) -> Iterator[Action]:
+def _same_end_of_another_epoch(world: UntimedWorld) -> Iterator[Action]:
     """A follower's log ends where its leader's begins, with another record before it.
 
     The first leader writes a record that nobody has. The next leader writes another at that offset
@@ -194,7 +194,7 @@ def _same_end_of_another_epoch(world: World) -> Iterator[Action]:
     yield from director.until(lambda: director.agree(leads.epoch))
 
 
-def _snapshot_read_to_its_end(world: World) -> Iterator[Action]:
+def _snapshot_read_to_its_end(world: UntimedWorld) -> Iterator[Action]:
     """A client reads a snapshot of the leader up to its end, and beyond."""
     director = _Director(world)
     yield from director.until(director.agree)
@@ -207,7 +207,7 @@ def _snapshot_read_to_its_end(world: World) -> Iterator[Action]:
         yield "read", leader.id, beyond
 
 
-def _voter_of_a_later_release(world: World) -> Iterator[Action]:
+def _voter_of_a_later_release(world: UntimedWorld) -> Iterator[Action]:
     """A voter runs an earlier release than when it became one, and reports its versions."""
     director = _Director(world)
     yield from director.until(director.agree)
@@ -216,7 +216,7 @@ def _voter_of_a_later_release(world: World) -> Iterator[Action]:
         yield from director.until(lambda: False, prefer=world.plan.newer_voter)
 
 
-_BY_NAME: dict[str, Callable[[World], Iterator[Action]]] = {
+_BY_NAME: dict[str, Callable[[UntimedWorld], Iterator[Action]]] = {
     "cut-off change": _cut_off_change,
     "removed before another change": _removed_before_another_change,
     "same end of another epoch": _same_end_of_another_epoch,
@@ -225,6 +225,6 @@ _BY_NAME: dict[str, Callable[[World], Iterator[Action]]] = {
 }
 
 
-def bootstrap_actions(plan: Plan, world: World) -> Iterator[Action]:
+def bootstrap_actions(plan: UntimedPlan, world: UntimedWorld) -> Iterator[Action]:
     """Return the events that lead to the bootstrap state of a plan."""
     return _BY_NAME[plan.bootstrap_state](world) if plan.bootstrap_state else iter(())

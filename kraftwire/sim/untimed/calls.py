@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kraftwire.sim.checks.liveness import Link
 from kraftwire.wire.message import Message
 
 # Sender, addressee, the message's name, and a count of such calls.
 Name = tuple[int, int, str, int]
 
-# Sender and addressee.
-Link = tuple[int, int]
 
 _PENDING_MAX = 60
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class UntimedCall:
     """A request and its answer.
 
     `answer` is None while the request is in flight. The sender waits for the answer if
@@ -44,22 +43,22 @@ class Calls:
     """All calls. `pending` are in flight; `lost` are those whose addressee crashed."""
 
     def __init__(self) -> None:
-        self.pending: list[Call] = []
-        self.lost: list[Call] = []
-        self._received: dict[int, Call | None] = {}
+        self.pending: list[UntimedCall] = []
+        self.lost: list[UntimedCall] = []
+        self._received: dict[int, UntimedCall | None] = {}
         self._counts: dict[tuple[int, int, str], int] = {}
         self._token = 0
 
-    def everywhere(self) -> list[Call]:
+    def everywhere(self) -> list[UntimedCall]:
         """All calls."""
         calls = (*self.pending, *self._received.values(), *self.lost)
         return [one for one in calls if one is not None]
 
-    def awaited(self) -> list[Call]:
+    def awaited(self) -> list[UntimedCall]:
         """The calls whose senders wait for an answer."""
         return [one for one in self.everywhere() if one.is_awaited]
 
-    def on_its_way(self, name: Name) -> Call | None:
+    def on_its_way(self, name: Name) -> UntimedCall | None:
         """Return the call of this name if it is in flight; else the newest of the same kind.
 
         So a path still works after the events that caused other calls were removed from it.
@@ -72,7 +71,7 @@ class Calls:
                 kin = call
         return kin
 
-    def waited_for(self, name: Name) -> Call | None:
+    def waited_for(self, name: Name) -> UntimedCall | None:
         """Return the call of this name if its sender waits; else the newest of the same kind."""
         kin = None
         for call in self.awaited():
@@ -88,7 +87,7 @@ class Calls:
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         return (*kind, count)
 
-    def post(self, call: Call) -> None:
+    def post(self, call: UntimedCall) -> None:
         """Send a call; if there are too many, drop one whose sender does not wait."""
         self.pending.append(call)
         if len(self.pending) > _PENDING_MAX:
@@ -96,7 +95,7 @@ class Calls:
             if stale is not None:
                 self.pending.remove(stale)
 
-    def arrives(self, call: Call | None) -> int:
+    def arrives(self, call: UntimedCall | None) -> int:
         """Record that a request has arrived, None for one whose answer nobody receives.
 
         Returns the token of the answer.

@@ -29,16 +29,16 @@ from kraftwire.sim.checks.entries import Applied
 from kraftwire.sim.checks.voters import Key
 from kraftwire.sim.replicas import LISTENER_NAME, Replicas, endpoint
 from kraftwire.sim.untimed.disk import Disk, snapshot_bytes
-from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.plan import UntimedPlan
 
 _CLUSTER_ID = "untimed-cluster-id-123"
 _ADD_TIMEOUT_MS = 1000
 
 
-class Members(Replicas):
+class UntimedMembers(Replicas):
     """The nodes of a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: UntimedPlan) -> None:
         self._plan = plan
         self.timers = RaftTimers(**plan.timers)
         first = range(1, plan.voters + 1)

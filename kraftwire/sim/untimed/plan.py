@@ -60,7 +60,7 @@ _RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer",
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UntimedPlan:
     """A cluster. Voters have the ids from 1 on, other nodes the ids after them.
 
     `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those of
@@ -105,7 +105,7 @@ class Plan:
         return f"{self.voters} voters, {self.others} others, {kind}"
 
 
-def draw(seed: int) -> Plan:
+def draw(seed: int) -> UntimedPlan:
     """Draw the plan of a seed."""
     random = Random(f"untimed plan {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5))
@@ -115,7 +115,7 @@ def draw(seed: int) -> Plan:
         if kind in _RARE and random.random() < 0.35:
             continue
         weights[kind] = weight * random.choice((0.3, 1.0, 1.0, 1.0, 3.0))
-    plan = Plan(
+    plan = UntimedPlan(
         seed=seed,
         voters=voters,
         others=random.choice((0, 0, 1, 1, 2)),

@@ -9,23 +9,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kraftwire.sim import seeds as sim_seeds
-from kraftwire.sim.controlled import world as controlled
+from kraftwire.sim.controlled.world import BrokerPlan, BrokerWorld, actions
 from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.fewest import fewest
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.timeline import Timeline
-from kraftwire.sim.untimed.plan import Plan, draw
+from kraftwire.sim.untimed.plan import UntimedPlan, draw
 from kraftwire.sim.untimed.scheduler import Scheduler
 from kraftwire.sim.untimed.stabilization import check_stabilization
-from kraftwire.sim.untimed.world import Action, World
+from kraftwire.sim.untimed.world import Action, UntimedWorld
 
 # How many seeds a process gets at a time.
 _CHUNK = 32
 
 STABILIZATION: Action = ("stabilize",)
 
-AnyPlan = Plan | controlled.Plan
-AnyWorld = World | controlled.World
+AnyPlan = UntimedPlan | BrokerPlan
+AnyWorld = UntimedWorld | BrokerWorld
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class WalkTotals(sim_seeds.ClusterTotals):
 
 
 def _world(plan: AnyPlan) -> AnyWorld:
-    return World(plan) if isinstance(plan, Plan) else controlled.World(plan)
+    return UntimedWorld(plan) if isinstance(plan, UntimedPlan) else BrokerWorld(plan)
 
 
 def explore(plan: AnyPlan) -> WalkOutcome:
@@ -61,16 +61,16 @@ def explore(plan: AnyPlan) -> WalkOutcome:
 
     def apply() -> None:
         world.begin()
-        if isinstance(world, World):
+        if isinstance(world, UntimedWorld):
             _walk(world)
         else:
-            for what in controlled.actions(world.plan):
+            for what in actions(world.plan):
                 world.apply(*what)
 
     return _outcome(world, apply)
 
 
-def _walk(world: World) -> None:
+def _walk(world: UntimedWorld) -> None:
     plan = world.plan
     scheduler = Scheduler(plan, world)
     for _ in range(2 * plan.steps):
@@ -97,7 +97,7 @@ def play(
         played.begin()
         for what in path:
             before(what)
-            if what == STABILIZATION and isinstance(played, World):
+            if what == STABILIZATION and isinstance(played, UntimedWorld):
                 _stabilize(played)
             else:
                 played.apply(*what)
@@ -105,7 +105,7 @@ def play(
     return _outcome(played, apply)
 
 
-def _stabilize(world: World) -> None:
+def _stabilize(world: UntimedWorld) -> None:
     """End all faults and check that the cluster stabilizes. Raises: Violation.
 
     The path to a safety violation keeps every action of that time; for a liveness violation
@@ -139,13 +139,13 @@ def describe_path(plan: AnyPlan, path: Sequence[Action]) -> list[str]:
         if text := world.describe(what):
             timeline.note(head(), text)
 
-    if isinstance(world, World):
+    if isinstance(world, UntimedWorld):
         world.on_step = lambda node: timeline.step(head(), node.id, node.event, node.trace)
     outcome = play(plan, path, world, note)
     if outcome.violation is None:
         return [f"seed {plan.seed}: nothing is violated by {len(path)} actions"]
     title = f"seed {plan.seed}, {plan.title}: fails after {len(outcome.path)} actions"
-    if not isinstance(world, World):
+    if not isinstance(world, UntimedWorld):
         return describe_failure(title, outcome.violation, timeline)
     cores = {node.id: node.core for node in world.nodes.values()}
     return describe_failure(title, outcome.violation, timeline, world.checkers, cores)

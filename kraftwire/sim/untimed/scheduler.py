@@ -8,8 +8,8 @@ from itertools import accumulate
 from random import Random
 
 from kraftwire.sim.untimed.bootstrap_states import bootstrap_actions
-from kraftwire.sim.untimed.plan import Plan
-from kraftwire.sim.untimed.world import Action, World
+from kraftwire.sim.untimed.plan import UntimedPlan
+from kraftwire.sim.untimed.world import Action, UntimedWorld
 
 _TRIES = 8
 
@@ -21,7 +21,7 @@ _PATIENCE = 0.75
 class Scheduler:
     """Chooses among the possible events, at random from a seed."""
 
-    def __init__(self, plan: Plan, world: World) -> None:
+    def __init__(self, plan: UntimedPlan, world: UntimedWorld) -> None:
         self._world = world
         self._nodes = list(plan.nodes)
         self._voters = plan.voters

@@ -12,7 +12,7 @@ from kraftwire.sim.checks.liveness import HealedCluster, Link, check_liveness
 from kraftwire.sim.checks.voters import Key, Voters, is_member
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.node import Node
-from kraftwire.sim.untimed.world import World
+from kraftwire.sim.untimed.world import UntimedWorld
 
 _STEPS_MAX = 100_000
 
@@ -30,7 +30,7 @@ _PATIENCE_MS = 2_500
 _RESIDUE_MS = 4_000
 
 
-def check_stabilization(world: World) -> None:
+def check_stabilization(world: UntimedWorld) -> None:
     """End all faults, let time pass, and check L1 to L10. Raises: Violation."""
     cluster = Stabilization(world)
     cluster.pass_time(_RESIDUE_MS)
@@ -49,7 +49,7 @@ class Stabilization(HealedCluster):
     election_ms = _ELECTION_MS
     fetch_cost_ms = _FETCH_MS
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: UntimedWorld) -> None:
         """End all faults: nodes that are shutting down are stopped, then all stopped nodes start.
         """
         self.world = world

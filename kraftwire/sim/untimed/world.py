@@ -13,13 +13,14 @@ from typing import Any
 
 from kraftwire.raft import events
 from kraftwire.raft.effects import SendRequest
+from kraftwire.sim.checks.liveness import Link
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.replicas import LISTENER_NAME, node_of
-from kraftwire.sim.untimed.calls import Call, Calls, Link, Name
+from kraftwire.sim.untimed.calls import Calls, Name, UntimedCall
 from kraftwire.sim.untimed.disk import Disk
-from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.members import UntimedMembers
 from kraftwire.sim.untimed.node import LISTENER, Crash, Node
-from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.plan import UntimedPlan
 from kraftwire.wire.message import Message
 
 Action = tuple[Any, ...]
@@ -44,16 +45,16 @@ _SPINS_MAX = 50
 _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 
 
-class World:
+class UntimedWorld:
     """A cluster.
 
     `history` has the actions so far; `clocks` those of stopped nodes; `on_step` is called with the
     node that took a step, before the step is checked: for the failure report.
     """
 
-    def __init__(self, plan: Plan, members: Members | None = None) -> None:
+    def __init__(self, plan: UntimedPlan, members: UntimedMembers | None = None) -> None:
         self.plan = plan
-        self.members = members or Members(plan)
+        self.members = members or UntimedMembers(plan)
         self.checkers = self.members.checkers()
         self.calls = Calls()
         self.disks: dict[int, Disk] = {}
@@ -109,7 +110,7 @@ class World:
         """Count a situation that was reached."""
         self.coverage[situation] += 1
 
-    def passes(self, call: Call) -> bool:
+    def passes(self, call: UntimedCall) -> bool:
         """Whether the message of a call may arrive now."""
         return call.link not in self.cut_links
 
@@ -383,13 +384,13 @@ class World:
         target, message = node_of(sent.destination.port), sent.message
         name, deadline = self.calls.number(node.id, target, message), node.now + sent.timeout_ms
         version = type(message).VERSIONS.high
-        call = Call(name, self._runs[node.id], sent.request_id, message, version, deadline)
+        call = UntimedCall(name, self._runs[node.id], sent.request_id, message, version, deadline)
         call.is_awaited = is_awaited
         if message.NAME == "ApiVersionsRequest":
             call.answer = self.members.api_versions(target)
         self.calls.post(call)
 
-    def _receive(self, call: Call, answered: Call | None) -> None:
+    def _receive(self, call: UntimedCall, answered: UntimedCall | None) -> None:
         """Pass a request to its addressee; a dead one refuses the connection."""
         node = self.nodes.get(call.name[1])
         if node is None:
@@ -404,7 +405,7 @@ class World:
         )
         self.step(node, lambda: node.handle(event))
 
-    def _returns(self, call: Call, answer: Message) -> None:
+    def _returns(self, call: UntimedCall, answer: Message) -> None:
         """Pass an answer to the sender of its request, even if the sender no longer waits."""
         sender = call.name[0]
         node = self.nodes.get(sender)
@@ -422,29 +423,29 @@ class World:
 
 
 _ACTIONS: dict[str, Callable[..., bool]] = {
-    "deliver": World._deliver,
-    "again": World._again,
-    "fail": World._fail,
-    "expire": World._expire,
-    "part": World._part,
-    "heal": World._heal,
-    "timer": World._timer,
-    "oversleep": World._oversleep,
-    "clock": World._clock,
-    "work": World._work,
-    "fail_work": World._fail_work,
-    "append": World._append,
-    "resign": World._resign,
-    "stop": World._stop,
-    "snapshot": World._snapshot,
-    "retain": World._retain,
-    "add": World._add,
-    "remove": World._remove,
-    "upgrade": World._upgrade,
-    "read": World._read,
-    "start": World._start,
-    "crash": World._crash,
-    "cut": World._cut,
-    "cancel_cut": World._cancel_cut,
-    "wipe": World._wipe,
+    "deliver": UntimedWorld._deliver,
+    "again": UntimedWorld._again,
+    "fail": UntimedWorld._fail,
+    "expire": UntimedWorld._expire,
+    "part": UntimedWorld._part,
+    "heal": UntimedWorld._heal,
+    "timer": UntimedWorld._timer,
+    "oversleep": UntimedWorld._oversleep,
+    "clock": UntimedWorld._clock,
+    "work": UntimedWorld._work,
+    "fail_work": UntimedWorld._fail_work,
+    "append": UntimedWorld._append,
+    "resign": UntimedWorld._resign,
+    "stop": UntimedWorld._stop,
+    "snapshot": UntimedWorld._snapshot,
+    "retain": UntimedWorld._retain,
+    "add": UntimedWorld._add,
+    "remove": UntimedWorld._remove,
+    "upgrade": UntimedWorld._upgrade,
+    "read": UntimedWorld._read,
+    "start": UntimedWorld._start,
+    "crash": UntimedWorld._crash,
+    "cut": UntimedWorld._cut,
+    "cancel_cut": UntimedWorld._cancel_cut,
+    "wipe": UntimedWorld._wipe,
 }

@@ -14,7 +14,7 @@ from kraftwire.sim.exhaust.failure_report import describe_path, replay
 from kraftwire.sim.exhaust.replica import Replica
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.steps import Step, Steps, freeze, thaw
-from kraftwire.sim.exhaust.world import State, World
+from kraftwire.sim.exhaust.world import State, StateSpace
 from kraftwire.sim.failure_lines import LINES_MAX
 from tests.history.putting_back import put_back
 from tests.simulation.exhaust.rules import RULES, Rule
@@ -105,7 +105,7 @@ def test_late_requests_that_are_forgotten_would_change_nothing() -> None:
     random = Random(7)
     bounds = Bounds(elections=2, restarts=1, values=1, changes=0)
     steps = Steps(bounds)
-    world = World(bounds, steps)
+    world = StateSpace(bounds, steps)
     tried = 0
     for _ in range(60):
         state, gone = world.first(), set[int]()
@@ -123,7 +123,7 @@ def test_late_requests_that_are_forgotten_would_change_nothing() -> None:
     assert tried > 500
 
 
-def _is_dead(world: World, packet: int, state: State) -> bool:
+def _is_dead(world: StateSpace, packet: int, state: State) -> bool:
     to = world.packets.values[packet].target - 1
     return world.packets.is_dead(packet, world.steps.locals[state.replicas[to]])
 

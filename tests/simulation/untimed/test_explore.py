@@ -16,7 +16,7 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.untimed.disk import Disk
-from kraftwire.sim.untimed.plan import Plan, draw
+from kraftwire.sim.untimed.plan import UntimedPlan, draw
 from kraftwire.sim.untimed.run import WalkOutcome, describe_path, explore, play, run_seeds, shrink
 from tests.simulation.broken_rules import (
     Break,
@@ -156,7 +156,7 @@ def test_shrinking_ends_after_so_many_actions(monkeypatch: pytest.MonkeyPatch) -
     assert len(shrink(plan, path, "S10")[1]) < len(partly[0][1]) < len(path)
 
 
-def _failing(break_rule: Break, invariant: str, patch: pytest.MonkeyPatch) -> Plan:
+def _failing(break_rule: Break, invariant: str, patch: pytest.MonkeyPatch) -> UntimedPlan:
     break_rule(patch)
     for seed in range(500):
         plan = draw(seed)
@@ -218,7 +218,7 @@ def test_the_command_prints_its_figures_as_json(capsys: pytest.CaptureFixture[st
 
 
 # Rare clusters, as they were drawn once.
-_HAS_ITS_REMOVAL = Plan(
+_HAS_ITS_REMOVAL = UntimedPlan(
     23477,
     4,
     2,
@@ -238,7 +238,7 @@ _HAS_ITS_REMOVAL = Plan(
         "remove": 2.4000000000000004, "wipe": 0.4,
     },
 )  # fmt: skip
-_LOSES_WHAT_IT_HAD_NOT_FLUSHED = Plan(
+_LOSES_WHAT_IT_HAD_NOT_FLUSHED = UntimedPlan(
     55964,
     3,
     steps=300,

@@ -15,12 +15,12 @@ from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.sim.checks.entries import Entry, record_values
-from kraftwire.sim.untimed.calls import Call, Calls
+from kraftwire.sim.untimed.calls import Calls, UntimedCall
 from kraftwire.sim.untimed.disk import Disk
-from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.members import UntimedMembers
 from kraftwire.sim.untimed.node import Node, Work
-from kraftwire.sim.untimed.plan import Plan
-from kraftwire.sim.untimed.world import NETWORK_ERROR, World
+from kraftwire.sim.untimed.plan import UntimedPlan
+from kraftwire.sim.untimed.world import NETWORK_ERROR, UntimedWorld
 from kraftwire.wire.message import Message
 from tests.support.raft.messages import (
     CLUSTER_ID,
@@ -40,10 +40,10 @@ _UNSUPPORTED_VERSION = 35
 _TEST = 0
 
 
-class _Members(Members):
+class _Members(UntimedMembers):
     """The nodes of a cluster, with the names and keys that all tests of the core use."""
 
-    def __init__(self, plan: Plan, cluster: Cluster) -> None:
+    def __init__(self, plan: UntimedPlan, cluster: Cluster) -> None:
         self._cluster = cluster
         super().__init__(plan)
 
@@ -77,7 +77,7 @@ class _Calls(Calls):
         super().__init__()
         self._cluster = cluster
 
-    def post(self, call: Call) -> None:
+    def post(self, call: UntimedCall) -> None:
         """Send a request or an answer."""
         super().post(call)
         self._cluster.posted(call)
@@ -134,9 +134,9 @@ class Cluster:
         self._serial = 0
         self._known_work: dict[int, list[Work]] = {}
         counts = len(voters), len(observers or [])
-        plan = Plan(seed, *counts, is_dynamic=dynamic, with_state=self.has_machines)
+        plan = UntimedPlan(seed, *counts, is_dynamic=dynamic, with_state=self.has_machines)
         assert list(plan.nodes) == list(self.software), "ids are from 1 on"
-        self.world = World(plan, _Members(plan, self))
+        self.world = UntimedWorld(plan, _Members(plan, self))
         self.world.calls = _Calls(self)
         self.world.on_step = self._on_step
 
@@ -233,15 +233,16 @@ class Cluster:
         self.blocked.clear()
         self.drop = lambda *_: False
 
-    def ask(self, node_id: int, message: Message, version: int | None = None) -> Call:
+    def ask(self, node_id: int, message: Message, version: int | None = None) -> UntimedCall:
         """Send a request to a node as a stranger; its answer will be in the returned call."""
         chosen = type(message).VERSIONS.high if version is None else version
-        call = Call(self.world.calls.number(_TEST, node_id, message), 0, 0, message, chosen, 0)
+        number = self.world.calls.number(_TEST, node_id, message)
+        call = UntimedCall(number, 0, 0, message, chosen, 0)
         token = self.world.calls.arrives(call)
         self.handle(node_id, events.RequestReceived(token, chosen, message, LISTENER))
         return call
 
-    def posted(self, call: Call) -> None:
+    def posted(self, call: UntimedCall) -> None:
         """Let a request or an answer arrive, if it is not lost."""
         sender, target = call.link
         if target == _TEST:
@@ -261,7 +262,7 @@ class Cluster:
         else:
             self._later(self.latency_ms, lambda: self._deliver(call))
 
-    def _ask_versions(self, call: Call) -> None:
+    def _ask_versions(self, call: UntimedCall) -> None:
         sender, target = call.name[:2]
         if target not in self.nodes:
             self.give_up_later(call, 0)
@@ -270,13 +271,13 @@ class Cluster:
             self._say(sender, f"{call.message.NAME} to {target}")
         self._later(self.latency_ms, lambda: self._deliver(call))
 
-    def _is_unknown(self, call: Call) -> bool:
+    def _is_unknown(self, call: UntimedCall) -> bool:
         message = call.message
         if call.name[1] not in self.without_pre_votes or not isinstance(message, VoteRequest):
             return False
         return message.topics[0].partitions[0].pre_vote
 
-    def _deliver(self, call: Call) -> None:
+    def _deliver(self, call: UntimedCall) -> None:
         target = call.link[1]
         if call not in self.world.calls.pending:
             return
@@ -286,7 +287,7 @@ class Cluster:
                 self._say(call.name[0], f"{call.message.NAME} to {target}")
         self.world.apply("deliver", call.name)
 
-    def give_up_later(self, call: Call, delay_ms: int, error: int = NETWORK_ERROR) -> None:
+    def give_up_later(self, call: UntimedCall, delay_ms: int, error: int = NETWORK_ERROR) -> None:
         """Let the sender of a request give it up after a while."""
 
         def give_up() -> None:
