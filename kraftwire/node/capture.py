@@ -14,7 +14,8 @@ import trio
 
 from kraftwire.errors import UsageError
 from kraftwire.node.logs import log
-from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
+from kraftwire.protocol.endpoint import Address
+from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from kraftwire.transport.streams import Stream
 
 

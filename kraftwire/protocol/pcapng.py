@@ -14,10 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from kraftwire import __version__
 from kraftwire.errors import UsageError, check
-from kraftwire.protocol.endpoint import address_text
-
-# Numeric address and port.
-Address = tuple[str, int]
+from kraftwire.protocol.endpoint import Address, address_text
 
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D

@@ -19,7 +19,7 @@ from kraftwire.records.reader import Batch
 from kraftwire.records.record import NO_HEADERS, Record
 from kraftwire.records.salvage import bare
 
-Row = dict[str, Any]
+JsonRow = dict[str, Any]
 
 # Bytes of a key and value that weigh as much as a row, and of a value that is decoded.
 _PLAIN_BYTES = 1024
@@ -28,7 +28,7 @@ _DECODED_BYTES = 16
 Detail = Literal["none", "summary", "full"]
 
 
-class RecordRows(Sequence[Row]):
+class RecordRows(Sequence[JsonRow]):
     """A list of records in JSON form that each iteration makes again.
 
     `open_records` begins to read the batch, `form` makes the JSON form of a record; the
@@ -41,7 +41,7 @@ class RecordRows(Sequence[Row]):
         self,
         count: int,
         open_records: Callable[[], Iterator[Record]],
-        form: Callable[[Record], Row],
+        form: Callable[[Record], JsonRow],
         *,
         is_decoded: bool,
     ) -> None:
@@ -50,16 +50,16 @@ class RecordRows(Sequence[Row]):
         self._count = count
         self._open = open_records
         self._form = form
-        self._change: Callable[[Row], object] | None = None
+        self._change: Callable[[JsonRow], object] | None = None
 
-    def change(self, change: Callable[[Row], object]) -> None:
+    def change(self, change: Callable[[JsonRow], object]) -> None:
         """Apply a change to each record before it is returned, from now on."""
         self._change = change
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[JsonRow]:
         change = self._change
         for record in self._open():
             row = self._form(record)
@@ -68,12 +68,12 @@ class RecordRows(Sequence[Row]):
             yield row
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> JsonRow: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: slice) -> list[JsonRow]: ...
 
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+    def __getitem__(self, index: int | slice) -> JsonRow | list[JsonRow]:
         if isinstance(index, slice):
             start, stop, step = index.indices(self._count)
             if step < 0:
@@ -92,7 +92,7 @@ def weight(record: Record, *, is_decoded: bool) -> int:
     return 1 + len(record.headers) + size // (_DECODED_BYTES if is_decoded else _PLAIN_BYTES)
 
 
-def weight_of(row: Row) -> int:
+def weight_of(row: JsonRow) -> int:
     """Return the memory of a JSON form that exists already, in the units of `weight`."""
     headers = row["headers"] if "headers" in row else row["headerKeys"]
     size = sum(len(row.get(name) or "") for name in ("key", "value")) * 3 // 4

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.sources import GENERATED, ROOT, project_files, show
+from tests.tidy.sources import GENERATED, ROOT, parse, project_files, python_files, show
 
 PROSE = {
     ".md", ".py", ".pyi", ".j2", ".toml", ".c", ".h", ".java", ".go", ".js", ".txt", ".sh", ".cfg",
@@ -102,6 +104,29 @@ def test_no_package_registry_is_named() -> None:
 def test_no_conflict_is_left_from_a_merge() -> None:
     """Within a text no other check notices the marks."""
     wrong = _found(CONFLICT, _prose())
+    assert not wrong, "\n".join(wrong)
+
+
+def _types(path: Path) -> Iterator[str]:
+    """The public classes and aliases of types that a module defines."""
+    for node in parse(path).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name[0].isupper() and not name.isupper():
+                yield name
+
+
+def test_a_type_has_its_name_alone_in_its_package() -> None:
+    """Who meets two of them in one package takes the one for the other."""
+    owners: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in python_files("kraftwire"):
+        if GENERATED not in path.parents:
+            for name in _types(path):
+                if not name.startswith("_"):
+                    owners[path.relative_to(ROOT).parts[1], name].append(show(path))
+    wrong = [f"{name}: {', '.join(paths)}" for (_, name), paths in owners.items() if paths[1:]]
     assert not wrong, "\n".join(wrong)
 
 

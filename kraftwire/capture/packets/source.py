@@ -46,7 +46,7 @@ class Opened:
     read: Callable[[int], bytes]
     close: Callable[[], None]
     is_finite: bool
-    pieces: Pieces | None = None
+    pieces: PieceStream | None = None
     size: int = 0
 
 
@@ -81,7 +81,7 @@ def opened(source: CaptureInput) -> Opened:
         is_seekable = getattr(source, "seekable", None)
         return Opened(_reader(source), _nothing, is_seekable is not None and is_seekable())
     if isinstance(source, Iterable):
-        pieces = Pieces(iter(source))
+        pieces = PieceStream(iter(source))
         return Opened(pieces.read, _nothing, False, pieces if pieces.has_positions else None)
     raise UsageError(f"a capture cannot be read from {type(source).__name__}")
 
@@ -118,7 +118,7 @@ def _nothing() -> None:
     """Do nothing: what belongs to the caller stays open."""
 
 
-class Pieces:
+class PieceStream:
     """Pieces of bytes as a stream.
 
     `position` is that of the piece read last, where pieces give positions.

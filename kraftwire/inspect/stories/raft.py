@@ -43,12 +43,12 @@ from kraftwire.story.raft.model import (
     LEADS,
     NOT_RECORDED,
     QUORUM_APIS,
-    Event,
     Highlight,
     LeaderOfEpoch,
     LogSummary,
     Majority,
     NodeId,
+    RaftEvent,
     Replica,
     ReplicaFiles,
     Story,
@@ -160,7 +160,7 @@ def timeline_lines(story: Story, width: int, *, is_coloured: bool = False) -> li
     return row_lines(rows, styles, width=width, overflow=story.event_overflow)
 
 
-def _row(event: Event, story: Story) -> tuple[str, str, str, str]:
+def _row(event: RaftEvent, story: Story) -> tuple[str, str, str, str]:
     return (
         moment_text(event.time, story.start, story.end),
         "" if event.epoch is None else f"epoch {event.epoch}",

@@ -9,9 +9,9 @@ from kraftwire.inspect.stories.text import spans_to_json
 from kraftwire.story.raft.model import (
     LEADS,
     NOT_RECORDED,
-    Event,
     LeaderOfEpoch,
     LogSummary,
+    RaftEvent,
     Replica,
     ReplicaFiles,
     Story,
@@ -69,7 +69,7 @@ def _voter_set(each: VoterSet) -> dict[str, Any]:
     )
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: RaftEvent) -> dict[str, Any]:
     return attributes_to_json(event, "time event=kind epoch node text") | event.details
 
 

@@ -24,9 +24,9 @@ from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import (
     CAPTURE_TABLES,
+    CaptureTables,
     ConnectionDecoder,
     ConnectionState,
-    Tables,
 )
 
 _METADATA_NAME = METADATA_TOPIC.encode()
@@ -64,9 +64,9 @@ def parts(
 
 
 def decode_part(
-    tables: Tables, recording: Recording, part: ConnectionPart
+    tables: CaptureTables, recording: Recording, part: ConnectionPart
 ) -> Iterator[tuple[str, Any]]:
-    """Decode a part; yields as `Tables.decode` does."""
+    """Decode a part; yields as `CaptureTables.decode` does."""
     state = ConnectionState.start(recording, part.number)
     if part.state:
         state = pickle.loads(part.state)
@@ -83,7 +83,7 @@ class _StateReader(ConnectionDecoder):
     def __init__(
         self, tables: Collection[str], selection: Selection, recording: Recording, number: int
     ) -> None:
-        wanted = Tables(tables, selection)
+        wanted = CaptureTables(tables, selection)
         super().__init__(wanted, ConnectionState.start(recording, number), recording)
         self._add = _discard
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.packet_index import index_capture
 from kraftwire.spark.captures.recording import Recording
-from kraftwire.spark.captures.tables import CAPTURE_TABLES, TOGETHER_BYTES_MAX, Tables
+from kraftwire.spark.captures.tables import CAPTURE_TABLES, TOGETHER_BYTES_MAX, CaptureTables
 from kraftwire.spark.tables import find_table
 
 CaptureName = str | os.PathLike[str]
@@ -30,7 +30,7 @@ def decode_tables(
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
     recording = Recording([index_capture(path) for path in paths])
-    made = Tables(tables)
+    made = CaptureTables(tables)
     names = [*made.rows, *(each.table.name for each in made.typed.values())]
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
     numbers = range(1, len(recording.connections) + 1)

@@ -72,7 +72,7 @@ _REQUEST_BYTES = 2000
 _SKIPPED = "bytes of Kafka that belong to no frame"
 
 
-class Tables:
+class CaptureTables:
     """Collects the rows of captures; `rows` has the requested tables, by name.
 
     `typed` has the typed ones, by API key and whether it is a request; `sums` has the byte counts
@@ -187,7 +187,7 @@ class ConnectionState:
 class ConnectionDecoder:
     """One connection, frame by frame."""
 
-    def __init__(self, tables: Tables, state: ConnectionState, recording: Recording) -> None:
+    def __init__(self, tables: CaptureTables, state: ConnectionState, recording: Recording) -> None:
         self._tables = tables
         self._selection = tables.selection
         self._add: Callable[[str, Any], None] = tables.add

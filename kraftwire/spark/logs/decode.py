@@ -31,7 +31,7 @@ from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.files import FileBytes
 
-Tables = dict[str, Any]
+LogTables = dict[str, Any]
 
 _NAMES = ("batches", "records", "metadata_records", "bad_input", "files")
 
@@ -65,7 +65,7 @@ def decode_tables(
     start: int = 0,
     end: int | None = None,
     options: LogOptions | None = None,
-) -> Tables:
+) -> LogTables:
     """Return the tables of a file by name: `batches`, `metadata_records`, `bad_input`, `files`.
 
     With `records`, that table too. For a segment or snapshot, the batches that begin in `[start,
@@ -88,7 +88,7 @@ def decode_tables(
 
 def decode_pieces(
     path: str | Path, options: LogOptions, start: int = 0, end: int | None = None
-) -> Iterator[Tables]:
+) -> Iterator[LogTables]:
     """Yield the same in pieces, each of about one chunk; the row of `files` comes last."""
     file = readable(path)
     try:
@@ -121,7 +121,7 @@ class _Decoder:
         is_unknown = self._place.family is None and self._place.topic is None
         self._sink.hides_bytes = self._hides and (self._is_metadata or is_unknown)
 
-    def tables(self) -> Iterator[Tables]:
+    def tables(self) -> Iterator[LogTables]:
         """Yield all tables, and the row of `files`."""
         for piece in self._pieces():
             yield from self._piece(piece)
@@ -136,18 +136,18 @@ class _Decoder:
         chunk = self._options.chunk_bytes
         return pieces_of(self._source, self._sink, self._start, self._end, chunk)
 
-    def _piece(self, piece: BatchPiece) -> Iterator[Tables]:
+    def _piece(self, piece: BatchPiece) -> Iterator[LogTables]:
         if piece.batches is not None:
             yield from self._valid_batches(piece.batches, piece.position)
         elif piece.found is not None:
             yield from self._scanned_batch(piece.found)
 
-    def _valid_batches(self, batches: Batches, position: int) -> Iterator[Tables]:
+    def _valid_batches(self, batches: Batches, position: int) -> Iterator[LogTables]:
         """Yield the tables of batches with correct CRCs."""
         self._accounts.batch_bytes += int(batches.sizes.sum())
         if self._options.batch_filter is not None:
             batches = batches.chosen(self._options.batch_filter.mask(batches))
-        tables: Tables = {}
+        tables: LogTables = {}
         if "batches" in self._options.tables:
             tables["batches"] = batch_rows(self._place, batches, position)
         header = batches.header
@@ -160,7 +160,7 @@ class _Decoder:
         records = read_cut(batches) if self._wants_records else iter(())
         yield from self._with_records(tables, records, facts, batches.sizes)
 
-    def _scanned_batch(self, found: FoundBatch) -> Iterator[Tables]:
+    def _scanned_batch(self, found: FoundBatch) -> Iterator[LogTables]:
         """Yield the tables of one batch that the scanner found."""
         self._accounts.batch_bytes += found.header.size
         try:
@@ -189,8 +189,8 @@ class _Decoder:
             yield tables
 
     def _with_records(
-        self, tables: Tables, records: Iterator[Columns], facts: BatchFacts, sizes: Any
-    ) -> Iterator[Tables]:
+        self, tables: LogTables, records: Iterator[Columns], facts: BatchFacts, sizes: Any
+    ) -> Iterator[LogTables]:
         """Yield tables with those of the records of the same batches."""
         counted: set[int] = set()
         for columns in records:
@@ -208,7 +208,7 @@ class _Decoder:
 
     def _record_tables(
         self, columns: Columns, facts: BatchFacts, sizes: Any, counted: set[int]
-    ) -> Tables:
+    ) -> LogTables:
         """Yield tables of some records; `counted` has the batches that already count as bad."""
         tables = {}
         for problem in columns.problems:
@@ -247,7 +247,7 @@ class _Decoder:
         self._sink.add(id, position, detail, size=size, rest=head)
 
 
-def _without_batches(source: ByteSource, file: str, path: Path) -> Tables:
+def _without_batches(source: ByteSource, file: str, path: Path) -> LogTables:
     """Return the tables of a file of another kind: its row of `files`, with its state if it has
     one that can be read.
     """
@@ -284,7 +284,7 @@ def _placed(place: LogPlace, options: LogOptions) -> LogPlace:
     )
 
 
-def _unreadable(path: str | Path, file: str, error: StorageError, wanted: int) -> Tables:
+def _unreadable(path: str | Path, file: str, error: StorageError, wanted: int) -> LogTables:
     """Return the tables of a file that cannot be read; one that is gone had the wanted bytes."""
     try:
         size = os.path.getsize(path)

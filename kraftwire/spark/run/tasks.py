@@ -20,7 +20,7 @@ from kraftwire.spark.captures.files import FileSums
 from kraftwire.spark.captures.packet_index import index_capture
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.captures.tables import Tables
+from kraftwire.spark.captures.tables import CaptureTables
 from kraftwire.spark.paths import own_folder, readable
 from kraftwire.spark.run.incremental import REST, RangeRead, mark_of, whole_batches
 from kraftwire.spark.run.manifest import TablePart
@@ -219,7 +219,7 @@ def _cut(job: JobSettings, unit: Unit) -> Iterator[Unit]:
 
 def _decode_capture(job: JobSettings, unit: Unit, writer: PartWriter, done: UnitResult) -> None:
     """Decode connections, or a part of one."""
-    folder, tables = Path(job.folder), Tables(job.tables, job.selection)
+    folder, tables = Path(job.folder), CaptureTables(job.tables, job.selection)
     if unit.cut:
         with open(folder / TASKS / _CUTS / unit.cut, "rb") as file:
             part: ConnectionPart = pickle.load(file)

@@ -28,7 +28,7 @@ from kraftwire.spark.captures.packet_index import index_capture
 from kraftwire.spark.captures.plan import CUT_BYTES, Share, divide, recordings
 from kraftwire.spark.captures.recording import Recording
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
+from kraftwire.spark.captures.tables import CAPTURE_TABLES, CaptureTables
 from kraftwire.spark.inputs import InputFile, capture_families, expanded, find_inputs
 from kraftwire.spark.paths import local_path, readable
 from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
@@ -111,7 +111,7 @@ class _CaptureReader(DataSourceReader):
                     yield batch.select(target.names).cast(target)
 
     def _batches(self, task: _Task) -> Iterator[Any]:
-        tables = Tables((self._table,), self._selection)
+        tables = CaptureTables((self._table,), self._selection)
         try:
             recording = Recording(task.indexes or [index_capture(task.path)])
         except StorageError as error:

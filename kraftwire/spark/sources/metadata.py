@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-Offset = dict[str, int]
+MetadataOffset = dict[str, int]
 
 # Keys of the first offset, if a snapshot comes before the log.
 _SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
@@ -133,7 +133,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._offsets_max = offsets_max(options)
         self._target: int | None = None
 
-    def initialOffset(self) -> Offset:
+    def initialOffset(self) -> MetadataOffset:
         """Return offset 0, or the high watermark."""
         if not self._is_late:
             return _offset(Position(0, 0))
@@ -152,7 +152,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
             start, _ = reader.begin()
             self._target = max(reader.high_watermark(start), start.next_offset)
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+    def latestOffset(self, start: MetadataOffset, limit: ReadLimit) -> MetadataOffset:
         """Return the high watermark, or the offset that the limit allows.
 
         Raises: LogMovedError if the log was truncated or now begins after `start`.
@@ -176,11 +176,11 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
             reached |= {_SNAPSHOT_END: snapshot.end_offset, _SNAPSHOT_EPOCH: snapshot.epoch}
         return reached
 
-    def reportLatestOffset(self) -> Offset | None:
+    def reportLatestOffset(self) -> MetadataOffset | None:
         """Return nothing: every trigger calls `latestOffset`."""
         return None
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+    def partitions(self, start: MetadataOffset, end: MetadataOffset) -> Sequence[InputPartition]:
         """Return one task for the records between two offsets."""
         first, snapshot = _position(start), None
         if first.next_offset == 0 and _SNAPSHOT_END in end:
@@ -194,7 +194,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return [InputPartition((first, last, snapshot))]
 
-    def commit(self, end: Offset) -> None:
+    def commit(self, end: MetadataOffset) -> None:
         """Do nothing: no state is kept."""
 
     def stop(self) -> None:
@@ -209,9 +209,9 @@ def _bootstrap(options: Any) -> str:
     return str(found)
 
 
-def _offset(position: Position) -> Offset:
+def _offset(position: Position) -> MetadataOffset:
     return {"epoch": position.epoch, "nextOffset": position.next_offset}
 
 
-def _position(offset: Offset) -> Position:
+def _position(offset: MetadataOffset) -> Position:
     return Position(offset["epoch"], offset["nextOffset"])

@@ -12,7 +12,7 @@ from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.story.raft.model import Event, NodeId, partitions
+from kraftwire.story.raft.model import NodeId, RaftEvent, partitions
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.message import Message
 
@@ -73,7 +73,7 @@ class Downloads:
         self._downloads: list[_Download] = []
         self._current: dict[tuple[NodeId, OffsetAndEpoch], _Download] = {}
         self._log_starts: dict[NodeId, int] = {}
-        self._events: list[Event] = []
+        self._events: list[RaftEvent] = []
 
     # -- answers to Fetch ----------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Downloads:
             text, remarks = f"has dropped its log before offset {offset}", []
         remarks.append("what was before is in a snapshot")
         details = {"logStart": offset, "before": known}
-        event = Event(time, "log-start", with_remarks(text, remarks), epoch, leader, details)
+        event = RaftEvent(time, "log-start", with_remarks(text, remarks), epoch, leader, details)
         self._events.append(event)
 
     # -- FetchSnapshot -------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Downloads:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def events(self, end: float) -> Iterator[Event]:
+    def events(self, end: float) -> Iterator[RaftEvent]:
         """Yield the events of instructions, downloads and raised log start offsets.
 
         `end` is the end of the story, in seconds since the epoch.
@@ -191,7 +191,7 @@ def _goes_on(known: _Download, source: NodeId, position: int, time: float) -> bo
     return not (known.is_over or source != known.source or starts_again or is_late)
 
 
-def _instruction_event(each: _Instruction) -> Event:
+def _instruction_event(each: _Instruction) -> RaftEvent:
     remarks = [f"asked for offset {each.offset}"]
     if each.log_start > 0:
         remarks.append(f"the leader's log begins at {each.log_start}")
@@ -205,10 +205,10 @@ def _instruction_event(each: _Instruction) -> Event:
         "logStart": each.log_start,
         "count": each.count,
     }
-    return Event(each.time, "snapshot-needed", text, each.epoch, each.replica, details)
+    return RaftEvent(each.time, "snapshot-needed", text, each.epoch, each.replica, details)
 
 
-def _download_event(each: _Download, *, is_given_up: bool) -> Event:
+def _download_event(each: _Download, *, is_given_up: bool) -> RaftEvent:
     head = f"fetches snapshot {each.snapshot} from {each.source}"
     if each.first_position:
         begun = size_text(each.first_position)
@@ -231,7 +231,7 @@ def _download_event(each: _Download, *, is_given_up: bool) -> Event:
         "seconds": each.end - each.start,
         "error": error_name(each.error),
     }
-    return Event(each.start, "snapshot", with_remarks(head, parts), None, each.replica, details)
+    return RaftEvent(each.start, "snapshot", with_remarks(head, parts), None, each.replica, details)
 
 
 def _amount(each: _Download) -> str:

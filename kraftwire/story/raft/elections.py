@@ -12,7 +12,7 @@ from kraftwire.messages.vote_request import PartitionData as VoteRequestPartitio
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.story.raft.model import Answer, Event, NodeId, Round, partitions
+from kraftwire.story.raft.model import Answer, NodeId, RaftEvent, Round, partitions
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.message import Message
 
@@ -112,10 +112,10 @@ class Elections:
                 pauses = self._nodes.recordings.pauses(start, start + _ANSWERED_S, answer.pair)
                 answer.is_missing = not pauses
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield an event for each round."""
         for each in self.rounds:
-            yield Event(
+            yield RaftEvent(
                 each.time,
                 "pre-vote" if each.is_pre_vote else "vote",
                 _text(each),

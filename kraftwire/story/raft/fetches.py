@@ -15,7 +15,7 @@ from kraftwire.story.raft.downloads import Downloads
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog
-from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.model import RaftEvent
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.voters import Voters
@@ -34,7 +34,7 @@ class Fetches:
     progress: ReplicaProgress
     log: MetadataLog
     # Answers that name a diverging epoch.
-    events: list[Event] = field(default_factory=list)
+    events: list[RaftEvent] = field(default_factory=list)
 
     def on_request(self, frame: RawFrame, body: FetchRequest) -> None:
         """Add a replica's request."""
@@ -87,7 +87,7 @@ class Fetches:
             ended, end = diverging.epoch, diverging.end_offset
             text = f"log diverges from the leader's: epoch {ended} ends at offset {end} there"
             details = {"divergingEpoch": ended, "endOffset": end}
-            self.events.append(Event(time, "diverging", text, epoch, replica, details))
+            self.events.append(RaftEvent(time, "diverging", text, epoch, replica, details))
         if snapshot is None or snapshot.epoch < 0:
             self.downloads.on_records(replica)
             return

@@ -18,9 +18,9 @@ from kraftwire.story.raft.coverage import LogSilence, Span
 from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.model import (
     Answer,
-    Event,
     LeaderOfEpoch,
     NodeId,
+    RaftEvent,
     Round,
     Silence,
     partitions,
@@ -54,7 +54,7 @@ class Leaders:
         self.by_epoch: dict[int, LeaderOfEpoch] = {}
         self._nodes = nodes
         self._elections = elections
-        self._events: list[Event] = []
+        self._events: list[RaftEvent] = []
         self._conflicts: set[tuple[int, NodeId]] = set()
         # (former leader, epoch) -> the voters notified, and their answers.
         self._resignations: dict[tuple[int, int], tuple[float, dict[NodeId, Answer]]] = {}
@@ -71,7 +71,7 @@ class Leaders:
             self._conflicts.add((epoch, leader))
             text = f"also called the leader of epoch {epoch}, like {known.leader}: two leaders"
             details = {"other": known.leader, "seenIn": seen_in}
-            self._events.append(Event(time, "conflict", text, epoch, leader, details))
+            self._events.append(RaftEvent(time, "conflict", text, epoch, leader, details))
         return known
 
     def note_high_watermark(self, epoch: int, high_watermark: int) -> None:
@@ -169,7 +169,7 @@ class Leaders:
                 known.announced[voter] = Answer(frame.time)
             if known.time is not None and frame.time - known.time > _REMINDER_S:
                 text = f"reminds voter {voter}, which has been silent, of its leader"
-                event = Event(frame.time, "reminder", text, epoch, leader, {"voter": voter})
+                event = RaftEvent(frame.time, "reminder", text, epoch, leader, {"voter": voter})
                 self._events.append(event)
 
     def on_begin_answer(
@@ -301,7 +301,7 @@ class Leaders:
         since = max(votes, default=known.time - _ANNOUNCED_S)
         return not self._nodes.recordings.pauses(since, known.time)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield elections, resignations and other events of leaders."""
         votes = {(r.epoch, r.candidate): r for r in self._elections.rounds if not r.is_pre_vote}
         before: LeaderOfEpoch | None = None
@@ -316,7 +316,7 @@ class Leaders:
                 )] if known.begins else []
                 text = with_remarks("is in the log; nothing names its leader", since)
                 details = {"startOffset": known.start_offset, "sources": known.sources}
-                yield Event(known.time, "epoch", text, epoch, None, details)
+                yield RaftEvent(known.time, "epoch", text, epoch, None, details)
             before = known
         for (leader, epoch), (time, answers) in self._resignations.items():
             yield self._resignation(leader, epoch, time, answers)
@@ -329,7 +329,7 @@ class Leaders:
         leader: NodeId,
         votes: Round | None,
         before: LeaderOfEpoch | None,
-    ) -> Event:
+    ) -> RaftEvent:
         granting: list[NodeId] = list(known.granting)
         if not granting and votes is not None:
             granting = [leader, *votes.granted]
@@ -359,11 +359,11 @@ class Leaders:
             "seenIn": known.seen_in,
         }
         text = with_remarks(text, remarks)
-        return Event(time, "leader", text, known.epoch, leader, details)
+        return RaftEvent(time, "leader", text, known.epoch, leader, details)
 
     def _resignation(
         self, leader: int, epoch: int, time: float, answers: dict[NodeId, Answer]
-    ) -> Event:
+    ) -> RaftEvent:
         known = self.by_epoch.get(epoch)
         fenced = {n: a for n, a in answers.items() if a.error == ErrorCode.FENCED_LEADER_EPOCH}
         details: dict[str, Any] = {
@@ -376,11 +376,11 @@ class Leaders:
             answer = next(iter(fenced.values()))
             newer = f"epoch {answer.epoch}, leader {answer.leader}"
             text = f"is back and ends its epoch, but {names} know {newer}: FENCED_LEADER_EPOCH"
-            return Event(time, "fenced", text, epoch, leader, details)
+            return RaftEvent(time, "fenced", text, epoch, leader, details)
         text = f"resigns: EndQuorumEpoch to {names}"
         if known and known.preferred:
             text += f", preferred successors {listed(known.preferred)}"
-        return Event(time, "resign", text, epoch, leader, details)
+        return RaftEvent(time, "resign", text, epoch, leader, details)
 
 
 def _end_offset(known: LeaderOfEpoch, order: Sequence[LeaderOfEpoch]) -> int | None:

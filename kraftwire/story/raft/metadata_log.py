@@ -20,7 +20,7 @@ from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 from kraftwire.story.raft.coverage import Backwards, Coverage, Extent
-from kraftwire.story.raft.model import Event, Highlight, LogSummary
+from kraftwire.story.raft.model import Highlight, LogSummary, RaftEvent
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
@@ -227,7 +227,7 @@ class MetadataLog:
         *,
         show_secrets: bool = False,
     ) -> None:
-        self.events: list[Event] = []
+        self.events: list[RaftEvent] = []
         self._on_control = on_control
         self._on_truncation = on_truncation
         self._show_secrets = show_secrets
@@ -367,7 +367,7 @@ class MetadataLog:
             text = f"replaces records of an earlier epoch from offset {offset} on, of another log"
         details = {"offset": offset, "end": end}
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
-            self.events.append(Event(time, "truncation", text, epoch, None, details))
+            self.events.append(RaftEvent(time, "truncation", text, epoch, None, details))
         if self._on_truncation is not None:
             self._on_truncation(offset, epoch, time)
 
@@ -390,14 +390,14 @@ def extent_of(batch: Batch, *, is_file: bool) -> Extent:
     )
 
 
-def contradiction_event(wrong: Contradiction, time: float, epoch: int | None) -> Event:
+def contradiction_event(wrong: Contradiction, time: float, epoch: int | None) -> RaftEvent:
     """Return the event of a record that contradicts those before it."""
     text = f"the record at offset {wrong.offset} contradicts those before it: {wrong.record}"
     text += f", but {wrong.state}"
-    return Event(time, "contradiction", text, epoch, None, wrong._asdict())
+    return RaftEvent(time, "contradiction", text, epoch, None, wrong._asdict())
 
 
-def clock_event(step: Backwards) -> Event:
+def clock_event(step: Backwards) -> RaftEvent:
     """Return the event of a record that is older than the one before it."""
     seconds = step.before - step.time
     text = (
@@ -405,7 +405,7 @@ def clock_event(step: Backwards) -> Event:
         "it: times do not order these records"
     )
     details = {"offset": step.offset, "seconds": seconds}
-    return Event(step.time, "clock", text, step.epoch, None, details)
+    return RaftEvent(step.time, "clock", text, step.epoch, None, details)
 
 
 def _time_of(written: float, seen: float | None) -> float:

@@ -43,7 +43,7 @@ def partitions(body: Any) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RaftEvent:
     """An event: a line of the timeline.
 
     `kind` is a stable word for programs; `text` describes the event for people, without time, epoch
@@ -388,7 +388,7 @@ class Story:
 
     start: float
     end: float
-    events: list[Event]
+    events: list[RaftEvent]
     leaders: list[LeaderOfEpoch]
     rounds: list[Round]
     silences: list[Silence]

@@ -15,7 +15,7 @@ from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.protocol.endpoint import address_text
-from kraftwire.story.raft.model import Event, NodeId, Silence
+from kraftwire.story.raft.model import NodeId, RaftEvent, Silence
 
 # A replica fetches at least every 500 ms (the wait of a Fetch). Between two requests may be a time
 # without a recording that is too short to be noted (`PAUSE_NS`); longer than that is unusual.
@@ -307,7 +307,7 @@ class Endings:
         groups[-1].count += 1
         groups[-1].is_reset |= ending.is_reset
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield an event for each group of connections that a node ended at once."""
         for node, groups in self._groups.items():
             for group in groups:
@@ -316,7 +316,7 @@ class Endings:
                 verb = "resets" if group.is_reset else "closes"
                 details = {"peers": peers, "count": group.count, "isReset": group.is_reset}
                 text = f"{verb} {count} with {ids_text(peers)}"
-                yield Event(group.time, "disconnect", text, None, node, details)
+                yield RaftEvent(group.time, "disconnect", text, None, node, details)
 
 
 def _order(node: NodeId) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
-from kraftwire.story.raft.model import LEADS, NOT_RECORDED, Event, NodeId, Replica
+from kraftwire.story.raft.model import LEADS, NOT_RECORDED, NodeId, RaftEvent, Replica
 from kraftwire.story.raft.nodes import SILENCE_S
 
 # The number of columns of the lag over time; spans double when they are used up.
@@ -76,7 +76,7 @@ class ReplicaProgress:
         # Node -> time of its last fetch, or the last time it was seen as leader.
         self._at_work: dict[NodeId, float] = {}
         self._uncommitted_since: float | None = None
-        self._events: list[Event] = []
+        self._events: list[RaftEvent] = []
 
     def on_fetch(self, node: NodeId, offset: int, time: float) -> None:
         """Add a Fetch of a replica from an offset."""
@@ -122,7 +122,7 @@ class ReplicaProgress:
         """Note that the log has records up to an offset."""
         self._on_end(end_offset, time)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield the events of a high watermark that stood still below the end of the log."""
         yield from self._events
 
@@ -131,7 +131,7 @@ class ReplicaProgress:
         kinds: Mapping[NodeId, str],
         voters_at: Callable[[float], frozenset[int]],
         first_frame: float,
-    ) -> Iterator[Event]:
+    ) -> Iterator[RaftEvent]:
         """Yield the first Fetch of each replica. `kinds` are known, and so are voters by time."""
         for each in self.replicas.values():
             kind = "broker" if kinds.get(each.node) == "broker" else "observer"
@@ -146,7 +146,7 @@ class ReplicaProgress:
             verb = "begins to fetch" if begins else "fetches"
             text = with_remarks(f"{verb} at offset {each.first_offset}", [kind])
             details = {"offset": each.first_offset, "kind": kind, "begins": begins}
-            yield Event(each.first_fetch, "fetch", text, None, each.node, details)
+            yield RaftEvent(each.first_fetch, "fetch", text, None, each.node, details)
 
     def finish(self, end: float) -> None:
         """Complete the lags over time, up to the last frame."""
@@ -178,4 +178,4 @@ class ReplicaProgress:
         text = f"high watermark was stuck at {self.high_watermark}"
         text += f" for {duration_text(time - since)}"
         details = {"highWatermark": self.high_watermark, "seconds": time - since}
-        self._events.append(Event(since, "stuck", text, epoch, None, details))
+        self._events.append(RaftEvent(since, "stuck", text, epoch, None, details))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kraftwire.decode.text import count_text, duration_text, ids_text, with_remarks
-from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.model import RaftEvent
 
 # Events that change something are never folded, however often they happen.
 _APART = frozenset(
@@ -44,12 +44,12 @@ _MEASURED = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:us|ms|s|min|B|KiB|MiB|G
 class _Repetition:
     """Repetitions of an event; `first` stands for all."""
 
-    first: Event
-    last: Event
-    rest: list[Event]
+    first: RaftEvent
+    last: RaftEvent
+    rest: list[RaftEvent]
 
 
-def fold_repetitions(events: Iterable[Event]) -> list[Event]:
+def fold_repetitions(events: Iterable[RaftEvent]) -> list[RaftEvent]:
     """Return events in order of time, repetitions folded into one event with their count.
 
     Order: `events` are in order of time.
@@ -71,12 +71,12 @@ def fold_repetitions(events: Iterable[Event]) -> list[Event]:
     return sorted(folded_events, key=lambda each: each.time)
 
 
-def _key(event: Event) -> tuple[Any, ...]:
+def _key(event: RaftEvent) -> tuple[Any, ...]:
     epoch = None if event.kind in _ANY_EPOCH else event.epoch
     return event.kind, event.node, epoch, _MEASURED.sub("", event.text)
 
 
-def _events(repetition: _Repetition) -> Iterator[Event]:
+def _events(repetition: _Repetition) -> Iterator[RaftEvent]:
     first, last = repetition.first, repetition.last
     if 1 + len(repetition.rest) < _COUNT_MIN:
         yield from (first, *repetition.rest)
@@ -90,7 +90,7 @@ def _events(repetition: _Repetition) -> Iterator[Event]:
     yield replace(first, text=text, details=details)
 
 
-def _without_count(event: Event) -> str:
+def _without_count(event: RaftEvent) -> str:
     """Return an event's text without its own count of repetitions."""
     count = event.details.get("count", 1)
     for remark in (f", {count_text(count, 'time')})", f" ({count_text(count, 'time')})"):
@@ -99,9 +99,9 @@ def _without_count(event: Event) -> str:
     return event.text
 
 
-def _arrivals_together(events: Iterable[Event]) -> Iterator[Event]:
+def _arrivals_together(events: Iterable[RaftEvent]) -> Iterator[RaftEvent]:
     """Yield the events, with consecutive first fetches of many replicas as one event."""
-    run: list[Event] = []
+    run: list[RaftEvent] = []
     for event in events:
         if run and (event.kind, event.details.get("kind")) != ("fetch", run[0].details["kind"]):
             yield from _arrived(run)
@@ -113,7 +113,7 @@ def _arrivals_together(events: Iterable[Event]) -> Iterator[Event]:
     yield from _arrived(run)
 
 
-def _arrived(run: list[Event]) -> Iterator[Event]:
+def _arrived(run: list[RaftEvent]) -> Iterator[RaftEvent]:
     if len(run) <= _COUNT_MIN:
         yield from run
         return
@@ -128,4 +128,4 @@ def _arrived(run: list[Event]) -> Iterator[Event]:
     text = with_remarks(text, [count_text(len(run), kind)])
     details = {**run[0].details, "nodes": nodes, "count": len(run), "until": run[-1].time}
     details["begins"] = begins
-    yield Event(run[0].time, "fetch", text, None, None, details)
+    yield RaftEvent(run[0].time, "fetch", text, None, None, details)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.story.raft.coverage import LogSilence
-from kraftwire.story.raft.model import Event, LeaderOfEpoch, NodeId, Silence
+from kraftwire.story.raft.model import LeaderOfEpoch, NodeId, RaftEvent, Silence
 
 # A controller that shuts down resigns and then waits at most 5 s for a successor.
 _SHUTDOWN_S = 6.0
 
 
-def silence_event(silence: Silence, leaders: Iterable[LeaderOfEpoch]) -> Event:
+def silence_event(silence: Silence, leaders: Iterable[LeaderOfEpoch]) -> RaftEvent:
     """Return the event of a node that sent nothing, by the epochs that it led."""
     own = [each for each in leaders if each.leader == silence.node]
     led = [each.epoch for each in own if each.end == silence.start]
@@ -43,10 +43,10 @@ def silence_event(silence: Silence, leaders: Iterable[LeaderOfEpoch]) -> Event:
         "unanswered": silence.unanswered,
         "wasLeader": bool(led),
     }
-    return Event(silence.start, "silence", text, epoch, silence.node, details)
+    return RaftEvent(silence.start, "silence", text, epoch, silence.node, details)
 
 
-def log_silence_event(silence: LogSilence, leader: NodeId | None) -> Event:
+def log_silence_event(silence: LogSilence, leader: NodeId | None) -> RaftEvent:
     """Return the event of a leader that wrote nothing."""
     seconds = silence.end - silence.start
     remark = f"the log has no record between offsets {silence.offset - 1} and {silence.offset}"
@@ -54,4 +54,4 @@ def log_silence_event(silence: LogSilence, leader: NodeId | None) -> Event:
         remark = f"no replica has a record until that at offset {silence.offset}"
     text = with_remarks(f"leader falls silent for {duration_text(seconds)}", [remark])
     details = {"seconds": seconds, "unanswered": 0, "wasLeader": True, "seenIn": "log"}
-    return Event(silence.start, "silence", text, silence.epoch, leader, details)
+    return RaftEvent(silence.start, "silence", text, silence.epoch, leader, details)

@@ -17,7 +17,7 @@ from kraftwire.records.messages import Decoded
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, RecordPosition
-from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.model import RaftEvent
 from kraftwire.story.raft.replica_files import Owners
 from kraftwire.story.raft.voters import directories_of
 
@@ -85,7 +85,7 @@ class SnapshotFiles:
         self._files: dict[str, _Snapshot] = {}
         self._current: _Snapshot | None = None
         self._file = ""
-        self._contradictions: list[Event] = []
+        self._contradictions: list[RaftEvent] = []
         self._owners = owners
 
     def on_batch(
@@ -140,7 +140,7 @@ class SnapshotFiles:
         newest = max(named, key=lambda each: each.id.rank, default=None)
         return None if newest is None else (newest.id, newest.voters)
 
-    def events(self, start: float) -> Iterator[Event]:
+    def events(self, start: float) -> Iterator[RaftEvent]:
         """Yield each snapshot at the time of the last record in it, and when it was written.
 
         A snapshot without a time is put at the `start` of the story.
@@ -157,7 +157,7 @@ class SnapshotFiles:
 
     def _written_events(
         self, name: str, files: list[_Snapshot], start: float
-    ) -> Iterator[Event]:
+    ) -> Iterator[RaftEvent]:
         by_digest: dict[int, list[_Snapshot]] = {}
         for each in files:
             by_digest.setdefault(each.digest, []).append(each)
@@ -182,7 +182,7 @@ class SnapshotFiles:
             }
             time = first.written or start
             text = with_remarks(text, remarks)
-            yield Event(time, "snapshot-written", text, id.epoch, node, details)
+            yield RaftEvent(time, "snapshot-written", text, id.epoch, node, details)
 
     def _owner(self, folder: str) -> int | str:
         """Return the node whose log directory a folder is, or the folder if that is unknown."""
@@ -213,7 +213,7 @@ class SnapshotFiles:
             current.voters = directories_of(message)
 
 
-def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
+def _reached_event(name: str, files: list[_Snapshot], start: float) -> RaftEvent:
     first, id = files[0], parse_file_name(name)
     remarks = _remarks(first)
     if first.voters:
@@ -228,7 +228,7 @@ def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
         "files": sorted(each.file for each in files),
     }
     text = with_remarks(f"{_label(name)} reaches to here", remarks)
-    return Event(first.reached or start, "snapshot-file", text, id.epoch, None, details)
+    return RaftEvent(first.reached or start, "snapshot-file", text, id.epoch, None, details)
 
 
 def _remarks(snapshot: _Snapshot) -> list[str]:

@@ -28,9 +28,9 @@ from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import contradiction_event
 from kraftwire.story.raft.model import (
     QUORUM_APIS,
-    Event,
     LeaderOfEpoch,
     NodeId,
+    RaftEvent,
     ReplicaFiles,
     Story,
     offsets_text,
@@ -98,7 +98,7 @@ class LocatedEvent:
     when and how its epoch ended. Units: `time_ns` nanoseconds since the epoch.
     """
 
-    event: Event
+    event: RaftEvent
     time_ns: int
     details: dict[str, Any]
     file: str = ""
@@ -251,7 +251,7 @@ class QuorumRows:
             self._first_frames.note_frame(answer.time_ns, file, row.response_position)
 
 
-def _conclusions(story: Story) -> Iterator[Event]:
+def _conclusions(story: Story) -> Iterator[RaftEvent]:
     """Yield conclusions from the files of all replicas, as events at the end of the story."""
     told = {event.epoch for event in story.events if event.kind in ("leader", "epoch")}
     for each in story.leaders:
@@ -259,19 +259,20 @@ def _conclusions(story: Story) -> Iterator[Event]:
             text = f"is known from {listed(each.sources)}; when it began is not"
             details = {"startOffset": each.start_offset, "sources": each.sources}
             kind = "epoch-known"
-            yield Event(story.end, kind, text, each.epoch, each.leader, details)
+            yield RaftEvent(story.end, kind, text, each.epoch, each.leader, details)
     # A capture need not show every offset; a log has to have them.
     for first, end in story.log.missing if story.files else ():
         text = f"the metadata log lacks {offsets_text([(first, end)])}"
-        yield Event(story.end, "missing-offsets", text, None, None, {"first": first, "end": end})
+        details = {"first": first, "end": end}
+        yield RaftEvent(story.end, "missing-offsets", text, None, None, details)
     for text in story.contradictions:
-        yield Event(story.end, "contradiction", text)
+        yield RaftEvent(story.end, "contradiction", text)
     for files in story.files:
         yield from _unread_events(story.end, files)
     yield from map(partial(_replica_event, story.end), story.files)
 
 
-def _unread_events(time: float, files: ReplicaFiles) -> Iterator[Event]:
+def _unread_events(time: float, files: ReplicaFiles) -> Iterator[RaftEvent]:
     for each in files.unread:
         details = {
             "folder": files.folder,
@@ -280,10 +281,10 @@ def _unread_events(time: float, files: ReplicaFiles) -> Iterator[Event]:
             "size": each.size,
             "endOffset": each.offset,
         }
-        yield Event(time, "unread-bytes", each.text, None, files.node, details)
+        yield RaftEvent(time, "unread-bytes", each.text, None, files.node, details)
 
 
-def _replica_event(time: float, files: ReplicaFiles) -> Event:
+def _replica_event(time: float, files: ReplicaFiles) -> RaftEvent:
     end = files.end
     details: dict[str, Any] = {
         "folder": files.folder,
@@ -296,7 +297,7 @@ def _replica_event(time: float, files: ReplicaFiles) -> Event:
         "verdict": files.verdict,
     }
     epoch = None if end is None else end.epoch
-    return Event(
+    return RaftEvent(
         time, "replica-files", f"{files.verdict}: {files.advice}", epoch, files.node, details
     )
 

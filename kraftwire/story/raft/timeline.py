@@ -27,7 +27,7 @@ from kraftwire.story.raft.elections import Elections
 from kraftwire.story.raft.fetches import Fetches
 from kraftwire.story.raft.leaders import Leaders
 from kraftwire.story.raft.metadata_log import MetadataLog, RecordPosition, clock_event, extent_of
-from kraftwire.story.raft.model import Event, NodeId, Story
+from kraftwire.story.raft.model import NodeId, RaftEvent, Story
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import ReplicaProgress
 from kraftwire.story.raft.replica_files import ReplicasOnDisk
@@ -270,12 +270,12 @@ class Timeline:
 
     def _events(
         self, start: float, log_silences: Iterable[LogSilence], not_recorded: Iterable[TimeSpan]
-    ) -> list[Event]:
+    ) -> list[RaftEvent]:
         """Return all events by time; those of one moment in the order of their sources here."""
         led = self._leaders.by_epoch
         leaders = {epoch: each.leader for epoch, each in led.items()}
         first_frame = self._first_frame or 0.0
-        sources: tuple[Iterable[Event], ...] = (
+        sources: tuple[Iterable[RaftEvent], ...] = (
             self._fetches.events,
             self._elections.events(),
             self._leaders.events(),
@@ -348,6 +348,6 @@ class Timeline:
         self._end = max(self._end, time)
 
 
-def _hole_event(hole: TimeSpan) -> Event:
+def _hole_event(hole: TimeSpan) -> RaftEvent:
     text, details = hole_facts(hole)
-    return Event(hole[0], "not-recorded", text, None, None, details)
+    return RaftEvent(hole[0], "not-recorded", text, None, None, details)

@@ -18,7 +18,7 @@ from kraftwire.messages.voters_record import Voter, VotersRecord
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.endpoint import address_text
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.story.raft.model import Event, NodeId, VoterSet
+from kraftwire.story.raft.model import NodeId, RaftEvent, VoterSet
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
@@ -50,7 +50,7 @@ class Voters:
         # Records at or above the high watermark, which are not committed.
         self._pending: list[VoterSet | _Version] = []
         self._high_watermark = -1
-        self._undone: list[Event] = []
+        self._undone: list[RaftEvent] = []
 
     @property
     def voters(self) -> frozenset[int]:
@@ -135,12 +135,13 @@ class Voters:
             text = f"voters are {listed(sorted(self.voters))} again"
             remarks = [f"the VotersRecord at offset {sets[0].offset} was taken back"]
             details = {"voters": sorted(self.voters), "offset": sets[0].offset}
-            event = Event(time, "voters-undone", with_remarks(text, remarks), epoch, None, details)
+            text = with_remarks(text, remarks)
+            event = RaftEvent(time, "voters-undone", text, epoch, None, details)
             self._undone.append(event)
 
     # -- events --------------------------------------------------------------------------------
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield the events of voter sets, levels of kraft.version, and requests to change them."""
         before: VoterSet | None = None
         for version in self._versions:
@@ -152,7 +153,7 @@ class Voters:
         yield from self._undone
         yield from self.changes.events()
 
-    def _voters_event(self, each: VoterSet, before: VoterSet | None) -> Event:
+    def _voters_event(self, each: VoterSet, before: VoterSet | None) -> RaftEvent:
         now = sorted(each.voters)
         remarks = [] if before is None else _changes(before, each)
         if each.offset is None:
@@ -167,9 +168,9 @@ class Voters:
             "isUndone": each.is_undone,
         }
         text = with_remarks(f"voters are {listed(now)}", remarks)
-        return Event(each.time, "voters", text, None, None, details)
+        return RaftEvent(each.time, "voters", text, None, None, details)
 
-    def _version_event(self, each: _Version) -> Event:
+    def _version_event(self, each: _Version) -> RaftEvent:
         remarks = [f"KRaftVersionRecord at offset {each.offset}", *self._fate(each)]
         details = {
             "level": each.level,
@@ -178,7 +179,7 @@ class Voters:
             "isUndone": each.is_undone,
         }
         text = with_remarks(f"kraft.version is {each.level}", remarks)
-        return Event(each.time, "kraft-version", text, None, None, details)
+        return RaftEvent(each.time, "kraft-version", text, None, None, details)
 
     def _fate(self, each: VoterSet | _Version) -> Iterator[str]:
         """Say whether and when a record was committed or undone."""
@@ -320,7 +321,7 @@ class VoterChanges:
                 return True
         return False
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[RaftEvent]:
         """Yield an event for each request; repeated requests with the same outcome share one."""
         latest: dict[tuple[str, int | None], _VoterChange] = {}
         folded: list[_VoterChange] = []
@@ -349,7 +350,7 @@ def _is_like(before: _VoterChange, change: _VoterChange) -> bool:
     )
 
 
-def _event(change: _VoterChange) -> Event:
+def _event(change: _VoterChange) -> RaftEvent:
     route = f"asked of {change.leader}"
     if change.is_own:
         route += " by itself"
@@ -365,7 +366,7 @@ def _event(change: _VoterChange) -> Event:
     if change.count > 1:
         lasted = duration_text(change.last_start - change.start)
         text = with_remarks(text, [f"{count_text(change.count, 'time')} in {lasted}"])
-    return Event(change.start, _KINDS[change.kind], text, None, change.voter, details)
+    return RaftEvent(change.start, _KINDS[change.kind], text, None, change.voter, details)
 
 
 def _outcome(change: _VoterChange) -> tuple[str, dict[str, Any]]:

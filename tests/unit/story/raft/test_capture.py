@@ -19,7 +19,7 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.inspect.stories.raft import RaftWriter, write_story
 from kraftwire.records.reader import read_batches
-from kraftwire.story.raft.model import Event, Story
+from kraftwire.story.raft.model import RaftEvent, Story
 from kraftwire.story.raft.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -61,7 +61,7 @@ def judge() -> Story:
     return timeline.story()
 
 
-def _after(events: list[Event], time: float) -> Iterator[tuple[str, int | None, object]]:
+def _after(events: list[RaftEvent], time: float) -> Iterator[tuple[str, int | None, object]]:
     return ((e.kind, e.epoch, e.node) for e in events if e.time >= time)
 
 

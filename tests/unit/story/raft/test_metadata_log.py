@@ -12,11 +12,11 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.voters_record import Endpoint, VotersRecord
 from kraftwire.messages.voters_record import Voter as VoterRecord
-from kraftwire.story.raft.model import Event, Story
+from kraftwire.story.raft.model import RaftEvent, Story
 from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
-def _events(story: Story, kind: str) -> list[Event]:
+def _events(story: Story, kind: str) -> list[RaftEvent]:
     return [each for each in story.events if each.kind == kind]
 
 

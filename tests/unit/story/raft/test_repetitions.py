@@ -8,7 +8,7 @@ from kraftwire.decode.text import ids_text
 from kraftwire.inspect.stories.raft import write_story
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages import fetch_response
-from kraftwire.story.raft.model import Event, Story
+from kraftwire.story.raft.model import RaftEvent, Story
 from kraftwire.story.raft.repetitions import fold_repetitions
 from tests.support.captures.scripted_quorum import ScriptedQuorum
 
@@ -53,7 +53,7 @@ def test_counts_of_events_that_were_folded_before_add_up() -> None:
     """An instruction that repeats in a row has its number already."""
     text = "is told to load snapshot 50-2 first (asked for offset 0, 2 times)"
     events = [
-        Event(float(at), "snapshot-needed", text, 2, 3, {"count": 2}) for at in range(4)
+        RaftEvent(float(at), "snapshot-needed", text, 2, 3, {"count": 2}) for at in range(4)
     ]
     (event,) = fold_repetitions(events)
     assert event.text == (
@@ -76,22 +76,23 @@ def test_elections_that_fail_are_one_line_though_the_epoch_rises() -> None:
 
 def test_leaders_are_never_folded() -> None:
     """Each of them changed something."""
-    events = [Event(float(at), "leader", "is elected leader", 3, 1, {}) for at in range(5)]
+    events = [RaftEvent(float(at), "leader", "is elected leader", 3, 1, {}) for at in range(5)]
     assert fold_repetitions(events) == events
 
 
 def test_what_happens_again_after_a_long_time_is_news() -> None:
     """Otherwise the second incident of a day would be hidden in the first."""
-    events = [Event(at, "stuck", "high watermark was stuck", 3, None, {}) for at in (0, 1, 2, 90)]
+    text = "high watermark was stuck"
+    events = [RaftEvent(at, "stuck", text, 3, None, {}) for at in (0, 1, 2, 90)]
     assert [each.time for each in fold_repetitions(events)] == [0, 90]
 
 
 def test_what_differs_in_durations_alone_is_the_same() -> None:
     """No two downloads take the same time."""
     texts = [f"fetches snapshot 50-2 from 1 ({n}.1 KiB at once, {n}5 ms)" for n in range(1, 5)]
-    events = [Event(float(i), "snapshot", text, None, 3, {}) for i, text in enumerate(texts)]
+    events = [RaftEvent(float(i), "snapshot", text, None, 3, {}) for i, text in enumerate(texts)]
     assert len(fold_repetitions(events)) == 1
-    other = Event(4.0, "snapshot", texts[0].replace("50-2", "51-2"), None, 3, {})
+    other = RaftEvent(4.0, "snapshot", texts[0].replace("50-2", "51-2"), None, 3, {})
     assert len(fold_repetitions([*events, other])) == 2
 
 

@@ -25,14 +25,14 @@ from kraftwire.messages.fetch_snapshot_response import (
 )
 from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldId
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.model import RaftEvent
 from tests.support.captures.scripted_quorum import ScriptedQuorum
 
 KIB = 1024
 SIZE = 100 * KIB
 
 
-def events(quorum: ScriptedQuorum, kind: str) -> list[Event]:
+def events(quorum: ScriptedQuorum, kind: str) -> list[RaftEvent]:
     """The events of a kind, in order."""
     return [each for each in quorum.timeline.story().events if each.kind == kind]
 
@@ -227,7 +227,7 @@ def write_snapshot(folder: Path, node: int | None, time_ms: int) -> Path:
     return path
 
 
-def answered(*paths: Path) -> list[Event]:
+def answered(*paths: Path) -> list[RaftEvent]:
     """The events of files."""
     writer = RaftWriter(io.StringIO())
     for path in walk(list(paths), print):

@@ -23,7 +23,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import read_batches
 from kraftwire.story.raft.metadata_log import Extent
-from kraftwire.story.raft.model import QUORUM_APIS, Event
+from kraftwire.story.raft.model import QUORUM_APIS, RaftEvent
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, stories
 from kraftwire.story.raft.timeline import Timeline
 
@@ -104,7 +104,7 @@ def _controls(batch: object) -> Iterator[tuple[Decoded, int, float]]:
         yield decoded, row.offset, row.timestamp / 1000
 
 
-def _story_of(events: list[Event]) -> list[tuple[float, str, int | None, object, str]]:
+def _story_of(events: list[RaftEvent]) -> list[tuple[float, str, int | None, object, str]]:
     return [
         (each.time, each.kind, each.epoch, each.node, each.text)
         for each in events

@@ -11,12 +11,12 @@ from kraftwire.inspect.stories.raft import write_story
 from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import LEADS, Event, Story
+from kraftwire.story.raft.model import LEADS, RaftEvent, Story
 from tests.support.captures.frames import frame_at
 from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
-def _events(story: Story, kind: str) -> list[Event]:
+def _events(story: Story, kind: str) -> list[RaftEvent]:
     return [each for each in story.events if each.kind == kind]
 
 

@@ -37,13 +37,13 @@ from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterRespons
 from kraftwire.messages.voters_record import Endpoint, Voter, VotersRecord
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.model import RaftEvent
 from kraftwire.wire.message import Message
 from tests.support.captures.frames import FrameMaker
 from tests.support.captures.scripted_quorum import ScriptedQuorum, batch
 
 
-def events(quorum: ScriptedQuorum, kind: str) -> list[Event]:
+def events(quorum: ScriptedQuorum, kind: str) -> list[RaftEvent]:
     """The events of a kind, in order."""
     return [each for each in quorum.timeline.story().events if each.kind == kind]
 
