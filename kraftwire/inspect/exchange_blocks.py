@@ -12,8 +12,8 @@ from typing import TextIO
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.records import RecordsForm
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.sinks import DecodedExchangeSink, no_response_text
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
 

@@ -22,9 +22,9 @@ from typing import Any, Literal, TextIO
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.records import FieldBatches
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.sinks import DecodedExchangeSink
 from kraftwire.decode.text import utc_text
 from kraftwire.errors import UsageError
 from kraftwire.printable import printable_pieces

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.exchange.exchanges import Exchange
+from kraftwire.decode.exchange import Exchange
 from kraftwire.errors import WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches

@@ -10,7 +10,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.exchange.exchanges import Exchange, exchanges
+from kraftwire.decode.exchange import Exchange, exchanges
 from kraftwire.decode.options import Options
 
 

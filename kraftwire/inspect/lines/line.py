@@ -13,8 +13,8 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import Request
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.sinks import ExchangeSink, no_response_text
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
 from kraftwire.inspect.facts import REQUEST_FACTS, RESPONSE_FACTS
 from kraftwire.inspect.facts.registry import Facts

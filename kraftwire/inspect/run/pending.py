@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.limits import PENDING_BYTES_MAX
-from kraftwire.decode.sinks import Sink
+from kraftwire.decode.sinks import DecodedExchangeSink, Sink
 
 # The memory of something that waits besides its bytes.
 _OBJECT_BYTES = 2000

@@ -12,12 +12,11 @@ from kraftwire.capture.framing.frames import Ending, RawFrame
 from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.filters.lines import LineFilter
 from kraftwire.decode.options import Options
-from kraftwire.decode.sinks import Enough, Sink
+from kraftwire.decode.sinks import DecodedExchangeSink, Enough, Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.run.pending import PendingExchanges, PendingInOrder
 from kraftwire.inspect.run.totals import Totals

@@ -20,10 +20,10 @@ from kraftwire.capture.limits import shortened
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, split_latency
-from kraftwire.decode.exchange.sinks import ExchangeSink
+from kraftwire.decode.exchange import FETCH_APIS, is_held_for_members, split_latency
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.sinks import ExchangeSink
 from kraftwire.decode.text import count_text, size_text, utc_text, with_remarks
 from kraftwire.inspect.tables import Table
 from kraftwire.limits import STATS_CLIENT_ROWS_MAX, STATS_ROWS_MAX

@@ -13,9 +13,9 @@ from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import TimeSpan
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
+from kraftwire.decode.sinks import ExchangeSink
 from kraftwire.decode.text import (
     BOLD,
     DIM,

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, TextIO
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.limits import objects_of
+from kraftwire.decode.sinks import ExchangeSink
 from kraftwire.decode.text import count_text
 from kraftwire.inspect.attributes_json import attributes_to_json
 from kraftwire.inspect.stories.text import event_lines, head_line, spans_to_json, write_lines

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from kraftwire.capture.framing.frames import RESPONSE_LOST
 from kraftwire.decode.body.frame import lazy
 from kraftwire.decode.body.scan import topics
-from kraftwire.decode.exchange.exchanges import Exchange
-from kraftwire.decode.exchange.sinks import no_response_text
+from kraftwire.decode.exchange import Exchange
+from kraftwire.decode.sinks import no_response_text
 from kraftwire.spark.captures.bodies import FindingCells, TableFrame
 from kraftwire.spark.tables.columns import uuid_text
 

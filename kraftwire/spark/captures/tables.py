@@ -13,7 +13,7 @@ from kraftwire.capture.connections.connection import OpenConnections
 from kraftwire.capture.framing.frames import Ending, RawFrame, Request
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.ordinary import needs_learning, ordinary_bodies
-from kraftwire.decode.exchange.sinks import PendingRequests
+from kraftwire.decode.sinks import PendingRequests
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import BodyReader, TableFrame

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.decode.exchange.exchanges import exchanges
+from kraftwire.decode.exchange import exchanges
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.wire.frame import frame
 from tests.engine.captures import same_frames

@@ -13,7 +13,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.packets import time_order
 from kraftwire.capture.packets.time_order import begins_in_order
-from kraftwire.decode.exchange.exchanges import exchanges
+from kraftwire.decode.exchange import exchanges
 from tests.engine.captures import same_frames
 from tests.support.captures.builder import (
     START_NS,

@@ -6,7 +6,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.exchange.exchanges import Exchange, exchanges
+from kraftwire.decode.exchange import Exchange, exchanges
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.decode.exchange.exchanges import exchanges
+from kraftwire.decode.exchange import exchanges
 from tests.engine.captures import same_frames
 from tests.support.captures.builder import (
     ACK,

@@ -16,7 +16,7 @@ from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchange.exchanges import split_latency
+from kraftwire.decode.exchange import split_latency
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.stats.collect import (
     ERROR,

@@ -8,7 +8,7 @@ from typing import Any
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchange.sinks import DecodedExchangeSink
+from kraftwire.decode.sinks import DecodedExchangeSink
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.header import HEADER_SIZE, MAGIC, fields

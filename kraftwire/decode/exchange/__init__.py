@@ -1,1 +1,0 @@
-"""Requests together with their responses; see README.md."""
