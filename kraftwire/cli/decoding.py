@@ -25,8 +25,7 @@ from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileFinding
-from kraftwire.decode.filters.options import FilterOptions
-from kraftwire.decode.options import Options
+from kraftwire.decode.options import FilterOptions, Options
 from kraftwire.decode.sinks import Enough, Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.run.inputs import InputKind, Inputs, are_apart, is_live

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from kraftwire.decode.body.findings import Finding
     from kraftwire.decode.body.frame import Frame
     from kraftwire.decode.exchange import Exchange
-    from kraftwire.decode.filters.options import FilterOptions
-    from kraftwire.decode.options import Options
+    from kraftwire.decode.options import FilterOptions, Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 
 __all__ = [
@@ -57,7 +56,7 @@ __all__ = [
 # Name -> module that defines it.
 _HOMES = {
     "Exchange": "kraftwire.decode.exchange",
-    "FilterOptions": "kraftwire.decode.filters.options",
+    "FilterOptions": "kraftwire.decode.options",
     "Finding": "kraftwire.decode.body.findings",
     "Frame": "kraftwire.decode.body.frame",
     "Frames": "kraftwire.decode.api.captures",

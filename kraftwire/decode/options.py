@@ -10,14 +10,43 @@ from dataclasses import dataclass, field
 from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.filters.frames import FrameFilter
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.limits import FrameBudget
 from kraftwire.records.json_form import Detail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kraftwire.decode.files.segment import FileOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions:
+    """The values of the options that say which frames, batches, records and entries a run shows, as
+    texts of the command line.
+
+    A filter of frames tests what is in them and their times. For a file, topic and partition are
+    those of its folder, offsets and times those of its records, keys and groups those in them;
+    filters of what only frames have are refused.
+
+    Each tuple holds values of one option, of which any may match; a value with ``!`` or
+    ``^`` in front excludes. Names may have the wildcards ``*`` and ``?``; numbers may be ranges
+    such as ``3-5`` and ``12+``. `offset` and `key` are those of records in log files.
+    Units: `min_latency_ms` milliseconds; `since` and `until` as `filters.values.parse_time` takes
+    them, or with a plus in seconds since the first frame.
+    """
+
+    api: tuple[str, ...] = ()
+    api_version: tuple[str, ...] = ()
+    client_id: tuple[str, ...] = ()
+    connection: tuple[str, ...] = ()
+    topic: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    error: tuple[str, ...] = ()
+    min_latency_ms: float | None = None
+    since: str | None = None
+    until: str | None = None
+    offset: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +78,3 @@ class Options:
         from kraftwire.decode.files.segment import FileOptions  # captures do without
 
         return FileOptions(self.records, self.show_secrets, self.family)
-
-    def frame_filter(self) -> FrameFilter:
-        """Return the filter of frames. Raises: UsageError for a value that makes no sense."""
-        return FrameFilter(self.filters)

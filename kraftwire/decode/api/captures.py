@@ -11,6 +11,7 @@ from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.exchange import Exchange, exchanges
+from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.options import Options
 
 
@@ -28,7 +29,7 @@ class Frames:
     ) -> None:
         self.options = options
         self.memory = Memory() if memory is None else memory
-        self._filter = options.frame_filter()
+        self._filter = FrameFilter(options.filters)
         self._capture = Capture(*captures, name=name, keys=options.keys, frame_class=Frame)
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
 

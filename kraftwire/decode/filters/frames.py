@@ -10,7 +10,6 @@ from math import inf
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import Frame
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.filters.values import (
     NEGATIONS,
     Clock,
@@ -22,6 +21,7 @@ from kraftwire.decode.filters.values import (
     moment,
     split_exclusions,
 )
+from kraftwire.decode.options import FilterOptions
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.filters.values import Clock, as_ranges, is_in, is_wanted, moment
+from kraftwire.decode.options import FilterOptions
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded

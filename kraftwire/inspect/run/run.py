@@ -14,6 +14,7 @@ from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.filters.lines import LineFilter
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import DecodedExchangeSink, Enough, Sink
@@ -39,7 +40,7 @@ class Run:
         self.memory = Memory() if memory is None else memory
         self.totals = Totals()
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
-        self._filter = options.frame_filter()
+        self._filter = FrameFilter(options.filters)
         self.line_filter = LineFilter(options.filters)
         self._sink = sink
         self._in_order: PendingInOrder | None = None

@@ -16,9 +16,8 @@ from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.options import Options
+from kraftwire.decode.options import FilterOptions, Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
 from kraftwire.inspect.run.totals import Totals

@@ -9,8 +9,8 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.filters.frames import FrameFilter
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.filters.values import parse_time
+from kraftwire.decode.options import FilterOptions
 from kraftwire.errors import UsageError
 from tests.support.captures.decoded import decode, golden
 

@@ -8,8 +8,7 @@ import pytest
 
 from kraftwire.capture.framing.frames import RawFrame
 from kraftwire.decode.body.context import Memory
-from kraftwire.decode.filters.options import FilterOptions
-from kraftwire.decode.options import Options
+from kraftwire.decode.options import FilterOptions, Options
 from kraftwire.inspect.lines.line import LineWriter
 from kraftwire.inspect.run.run import Run
 from kraftwire.messages.heartbeat_request import HeartbeatRequest

@@ -11,7 +11,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import Frame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frames import FrameFilter
-from kraftwire.decode.filters.options import FilterOptions
+from kraftwire.decode.options import FilterOptions
 from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run import pending as held_module
 from kraftwire.inspect.run.pending import PendingInOrder

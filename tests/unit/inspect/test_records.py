@@ -15,7 +15,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frames import topic_test
-from kraftwire.decode.filters.options import FilterOptions
+from kraftwire.decode.options import FilterOptions
 from kraftwire.errors import UsageError
 from kraftwire.inspect.records import (
     DataJsonWriter,

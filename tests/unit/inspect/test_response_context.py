@@ -11,9 +11,8 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.options import Options
+from kraftwire.decode.options import FilterOptions, Options
 from kraftwire.errors import UsageError
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run

@@ -27,7 +27,7 @@ from kraftwire.decode.files.kinds import (
 from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
-from kraftwire.decode.filters.options import FilterOptions
+from kraftwire.decode.options import FilterOptions
 from kraftwire.errors import StorageError
 from tests.support.captures.decoded import decode
 
