@@ -59,6 +59,11 @@ UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
 
+# What a connection of a capture counts for in the budget of its memory, and each piece of bytes
+# that it holds.
+CONNECTION_OBJECT_BYTES = 4 * 1024
+PIECE_OBJECT_BYTES = 300
+
 # Requests without a response that lines and statistics remember, up to a kilobyte each, and those
 # that explain a response. A broker has a few thousand connections, with one request in flight on
 # most of them.

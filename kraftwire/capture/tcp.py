@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Protocol
 
 from kraftwire import engine
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, SYN, Segment, SegmentReader
 from kraftwire.capture.packets.packet import NO_STAMP, PacketValues, Stamp, new_packet
+from kraftwire.limits import PIECE_OBJECT_BYTES
 
 # Bytes after a hole in a TCP stream are held until the hole is filled or hopeless. It is hopeless
 # HOLE_PACKETS packets after a sign that the receiver has the bytes (captures confuse the order of

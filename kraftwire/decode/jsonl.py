@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from kraftwire import engine, messages
 from kraftwire.capture.framing.frames import RawFrame
-from kraftwire.capture.limits import NAME_CHARACTERS_MAX
+from kraftwire.capture.framing.headers import NAME_CHARACTERS_MAX
 from kraftwire.decode.body.frame import Frame
 from kraftwire.decode.body.nested import is_plain
 from kraftwire.decode.body.ordinary import form_of

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.limits import DECODED_PACKED_FREE
 from kraftwire.wire.message import Message, Struct
-from kraftwire.wire.size_estimate import RATIO_MAX
+from kraftwire.wire.size_estimate import DECODED_PACKED_FREE, RATIO_MAX
 
 # How many records of a frame, or of a batch of a file, get their JSON form at once: JSON_ROWS_FREE,
 # and one more for each JSON_ROW_BYTES_MIN bytes of it. Further records get theirs one by one when

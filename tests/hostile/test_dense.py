@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.limits import is_message_bomb
 from kraftwire.errors import WireError
 from kraftwire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -23,7 +22,7 @@ from kraftwire.messages.push_telemetry_request import PushTelemetryRequest
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
-from kraftwire.wire.size_estimate import estimated_size
+from kraftwire.wire.size_estimate import estimated_size, is_message_bomb
 from tests.hostile.served import request_frame
 from tests.support.captures.builder import Session, pcap_of, request, response
 from tests.support.commands.memory import CLI, check_cost, decode, run, show, small_input

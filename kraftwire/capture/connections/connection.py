@@ -13,9 +13,9 @@ from kraftwire.capture.connections.protocol_detection import ProtocolDetection, 
 from kraftwire.capture.connections.stage import Stage
 from kraftwire.capture.framing.frames import FrameQueue
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, Segment
 from kraftwire.capture.tcp import Flow
+from kraftwire.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES
 
 # After a reset, or after both ends have closed while bytes are still missing, a connection is
 # followed for this much longer, because captures may show its last data too late.

@@ -24,9 +24,9 @@ from kraftwire.capture.framing.frames import (
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
-from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
+from kraftwire.limits import PIECE_OBJECT_BYTES
 from kraftwire.protocol.api_keys import ApiKey
 
 # Requests that a connection keeps waiting for after it had to give up the rest.

@@ -38,13 +38,13 @@ from kraftwire.capture.framing.search import (
     are_responses,
     first_responses,
 )
-from kraftwire.capture.limits import is_message_bomb
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
 from kraftwire.errors import WireError
 from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.versions import request_header_version
+from kraftwire.wire.size_estimate import is_message_bomb
 
 # A connection that was open before the capture began and shows no frame in this many bytes of a
 # direction is not considered Kafka.

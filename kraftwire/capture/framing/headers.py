@@ -12,7 +12,6 @@ import struct
 from functools import cache
 
 from kraftwire import messages
-from kraftwire.capture.limits import shortened
 from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.protocol.api_keys import ApiKey
 
@@ -35,12 +34,24 @@ _NEWER_VERSIONS = 16
 # identifier of Kerberos right after its length.
 _KERBEROS = b"\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"
 
+# A client id or another name of a client, which is kept beyond its frame, is kept up to this many
+# characters: those of real clients have tens, and 32,767 bytes that repeat take next to nothing in
+# a compressed capture.
+NAME_CHARACTERS_MAX = 255
+
 _I16 = struct.Struct(">h")
 
 # Position, declared size, API key, API version, correlation id, client id (None if null).
 Header = tuple[int, int, int, int, int, bytes | None]
 # Client id and correlation id of the request before.
 Before = tuple[bytes, int]
+
+
+def shortened(name: str) -> str:
+    """Return a name as it is kept beyond its frame: a very long one is cut, with a mark."""
+    if len(name) <= NAME_CHARACTERS_MAX:
+        return name
+    return f"{name[:NAME_CHARACTERS_MAX]}… ({len(name):,} characters)"
 
 
 @cache

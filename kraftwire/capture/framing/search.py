@@ -10,9 +10,8 @@ from functools import cache
 
 from kraftwire import messages
 from kraftwire.capture.framing.headers import HEADER_SIZE, Header, parse_header
-from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.limits import SEARCH_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
+from kraftwire.limits import PIECE_OBJECT_BYTES, SEARCH_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 
 # The kinds of bytes that the buffer may hold from a mark on.
 DATA = 0

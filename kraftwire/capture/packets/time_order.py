@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, SYN, SegmentReader
 from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
+from kraftwire.limits import PIECE_OBJECT_BYTES
 
 # Packets are sorted within this many bytes of the capture, and the start of a file is looked at
 # before it is decoded, as far as that many. Each packet that is held takes memory besides.

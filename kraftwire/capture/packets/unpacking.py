@@ -16,13 +16,15 @@ import sys
 import zlib
 from typing import Any, Protocol, cast
 
-from kraftwire.capture.limits import (
-    WINDOW_BYTES_FREE,
-    WINDOW_BYTES_MAX,
-    WINDOW_BYTES_RATIO,
-    ZSTD_WINDOW_MAX,
-)
 from kraftwire.limits import CAPTURE_READ_BYTES
+
+# The dictionary of an xz file, or the window of a zstd file, may have WINDOW_BYTES_FREE: xz -6 and
+# zstd -19 take 8 MiB. A larger one, up to what xz -9 takes, is filled as far as the file was
+# unpacked, which may be WINDOW_BYTES_FREE and WINDOW_BYTES_RATIO for each of its bytes.
+WINDOW_BYTES_FREE = 16 * 1024 * 1024
+WINDOW_BYTES_RATIO = 6
+WINDOW_BYTES_MAX = 64 * 1024 * 1024
+ZSTD_WINDOW_MAX = 128 * 1024 * 1024
 
 # The decoder's memory apart from the dictionary.
 _OVERHEAD = 1024 * 1024

@@ -14,7 +14,6 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE
-from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.ordinary import ordinary_payload
 from kraftwire.decode.body.scan import unknown_tags
@@ -40,6 +39,7 @@ from kraftwire.records.salvage import bare
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import UNKNOWN_TAG, Annotation, PartialError, annotate
+from kraftwire.wire.size_estimate import is_message_bomb
 
 # The leading fields of a frame with missing bytes are read as if zeros followed, at most this many:
 # enough to stand for the rest of an array of a thousand partitions.

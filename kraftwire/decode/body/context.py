@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sys import getsizeof, intern
 from typing import Any, TypeVar
 
-from kraftwire.capture.limits import shortened
+from kraftwire.capture.framing.headers import shortened
 from kraftwire.decode.body.bodies import Payload
 from kraftwire.decode.body.ordinary import NAMING_APIS
 from kraftwire.decode.body.sasl_tokens import principal_of

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from kraftwire import engine, messages
 from kraftwire.capture.framing.frames import RawFrame
-from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.nested import HAS_NESTED
 from kraftwire.decode.body.scan import has_unknown_tags, may_have_records
 from kraftwire.decode.limits import LIGHT_BYTES
@@ -27,6 +26,7 @@ from kraftwire.records.crc import crc32c
 from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
 from kraftwire.wire.message import Message
 from kraftwire.wire.plans import engine_plan
+from kraftwire.wire.size_estimate import is_message_bomb
 
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")

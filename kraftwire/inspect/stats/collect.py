@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending, Request
+from kraftwire.capture.framing.headers import shortened
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import shortened
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan, host_pair
 from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import Frame

@@ -17,8 +17,8 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import RawFrame
-from kraftwire.capture.limits import WINDOW_BYTES_FREE
 from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.unpacking import WINDOW_BYTES_FREE
 from kraftwire.errors import StorageError
 from tests.support.captures.builder import (
     START_NS,
