@@ -16,7 +16,7 @@ from codegen.located_json import DEPTH_MAX, LocatedDict, parse
 from codegen.schema import ANY_VERSION, NO_VERSIONS, Field, Message, Struct, Versions
 from codegen.types import PRIMITIVES
 
-# What each key may hold. Here a boolean is not a number, unlike in Python.
+# The types of each key's value. Here a boolean is not a number, unlike in Python.
 _MESSAGE_KEYS: dict[str, tuple[type, ...]] = {
     "apiKey": (int,), "type": (str,), "name": (str,), "validVersions": (str,),
     "deprecatedVersions": (str,), "flexibleVersions": (str,), "fields": (list,),

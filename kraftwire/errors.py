@@ -19,7 +19,7 @@ __all__ = [
     "check",
 ]
 
-# What a bug raises: it ends the request that met it, never the node.
+# The exceptions of bugs: one ends the request that met it, never the node.
 FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 

@@ -59,7 +59,7 @@ UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
 
-# What a connection of a capture counts for in the budget of its memory, and each piece of bytes
+# The memory that a connection of a capture counts for in its budget, and each piece of bytes
 # that it holds.
 CONNECTION_OBJECT_BYTES = 4 * 1024
 PIECE_OBJECT_BYTES = 300
@@ -95,7 +95,7 @@ REQUEST_SIZE_MAX = 2 * 1024 * 1024
 # in one request to a controller.
 REQUEST_ELEMENTS_MAX = 10_000
 
-# What all connections of a node hold together: requests that are incomplete or unanswered, and
+# The bytes of all connections of a node together: requests that are incomplete or unanswered, and
 # answers that the peer has not read. Beyond it the connections that have held bytes for longest are
 # closed.
 CONNECTION_BYTES_MAX = 256 * 1024 * 1024

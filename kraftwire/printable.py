@@ -16,7 +16,7 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
-# What makes a formula, also in the wide form of East Asian keyboards, where a cell begins: a
+# The start of a formula, also in the wide form of East Asian keyboards, where a cell begins: a
 # spreadsheet may take a semicolon for the end of one. A number of a column of numbers is no text.
 _FORMULA = re.compile("(^|;)(?=[\\s\"]*[=+@\uff1d\uff0b\uff0d\uff20-])")
 _PLAIN = bytes(range(0x20, 0x7F))

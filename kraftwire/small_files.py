@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
 
-# Kafka's have a few kilobytes. What is longer, or never ends, is none.
+# Kafka's have a few kilobytes. A longer file, or one that never ends, is none of Kafka's.
 SMALL_FILE_BYTES_MAX = 1024 * 1024
 
 

@@ -23,7 +23,7 @@ from tools.merge_captures import merge
 _HEARD_S = 3.0
 _SILENT_S = 2.0
 
-# What follows the timeline and the leaders is left for a second look.
+# Text after the timeline and the leaders is left for a second look.
 _REST = "\nReplicas and their lag"
 
 # An admin client that knows nothing of kraftwire queries the quorum.

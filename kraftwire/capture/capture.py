@@ -265,7 +265,7 @@ class Capture:
         stamp, key, seq, _, flags, _, start, end, missing = segment
         flow = self._flows.get(key)
         if flow is not None and flow.connection in self._troubled:
-            # What is decided by now must not depend on the packets of other connections.
+            # Decisions up to here must not depend on the packets of other connections.
             self._follow(flow.connection, flow.connection.review(stamp[0]), stamp[0])
         if self._translations.is_copy(segment):
             self._pass_over_copy(flow, segment)

@@ -31,7 +31,7 @@ _HINTS = (
     ),
 )
 
-# What follows says which nodes do not.
+# The words in front of the list of nodes that do not.
 _ANSWERS = re.compile(r" answers?\b")
 
 

@@ -17,7 +17,7 @@ from kraftwire.errors import UsageError
 
 # Before a name in a list of filters, one of them excludes it.
 _EXCLUSION = ("!", "^")
-# What stands for a file or a folder in the help of a command.
+# The words for a file or a folder in the help of a command.
 _FILES = re.compile(r"\[?(FILE|DIR|INPUT|A|B)\b.*")
 
 
@@ -142,7 +142,7 @@ class _LazyGroup(click.Group):
             return None  # it is not installed
         if isinstance(command, click.Command):
             return _completed(command)
-        # A plain function takes one word, of those it lists.
+        # A plain function takes one of the words that it lists.
         choice = click.Choice(getattr(command, "actions", ()))
         return click.Command(cmd_name, params=[click.Argument(["action"], type=choice)])
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
-# What click raises, since 8.2, for a group of commands of which none is named; it shows its help.
+# The exception of click, since 8.2, for a group without the name of a command; it shows its help.
 _NO_ARGUMENTS = "NoArgsIsHelpError"
 # The exit codes that a shell reports for a program ended by SIGINT or SIGPIPE.
 _EXIT_INTERRUPTED = 130

@@ -21,7 +21,7 @@ METRICS_KEYS = {
 _INT = whole_within(-(2**31), 2**31 - 1)
 _INTERVAL_MS = range(100, 3_600_001)
 
-# What a client is known by.
+# The properties by which a client is selected.
 _NAMES = (
     "client_instance_id",
     "client_id",

@@ -27,11 +27,11 @@ from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.protocol.config_resources import BROKER_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 
-# By this one voters of kraftwire know each other: with voters of Kafka in the quorum, one of these
-# is to be the active controller. It is never finalized.
+# The feature by which voters of kraftwire know each other: with voters of Kafka in the quorum, one
+# of the voters of kraftwire is to be the active controller. It is never finalized.
 OWN_FEATURES: Mapping[str, tuple[int, int]] = {"kraftwire.version": (1, 1)}
 
-# Those that nodes announce.
+# The features that nodes announce.
 ANNOUNCED_FEATURES: Mapping[str, tuple[int, int]] = {**SUPPORTED_FEATURES, **OWN_FEATURES}
 
 # The level of metadata.version that eligible leader replicas need (4.0-IV1).

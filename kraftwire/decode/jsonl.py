@@ -43,7 +43,7 @@ _DELETE = "\x7f"
 # Where in the text records belong, where they begin and end, name and id of their topic.
 _Gap = tuple[int, int, int, str | None, bytes | None]
 
-# What writes the body, whether the header ends with tagged fields, name of the API; None: nothing.
+# Writer of the body, whether the header ends with tagged fields, name of the API; None without one.
 _Plan = tuple[Any, bool, str] | None
 
 _END = b',"nested":{},"findings":[]}\n'

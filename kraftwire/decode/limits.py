@@ -18,12 +18,12 @@ from kraftwire.wire.size_estimate import DECODED_PACKED_FREE, RATIO_MAX
 JSON_ROWS_FREE = 8 * 1024
 JSON_ROW_BYTES_MIN = 256
 
-# What a frame may take as JSON, as a tree, or as bytes by field, by an estimate: SHOWN_BYTES_FREE,
+# The memory of a frame as JSON, as a tree, or as bytes by field, by an estimate: SHOWN_BYTES_FREE,
 # and SHOWN_BYTES_RATIO times its length. Of a frame that would take more, and of one that stops
 # somewhere, the first ANNOTATIONS_MAX fields are taken apart, half a kilobyte each.
 SHOWN_BYTES_FREE = 24 * 1024 * 1024
 SHOWN_BYTES_RATIO = 4
-# What each byte of a frame takes in these forms, however few values the frame has.
+# The memory of each byte of a frame in these forms, however few values the frame has.
 SHOWN_TEXT_RATIO = 10
 # The first fields of a message of too many values, in a frame that is longer than its capture.
 TAKEN_APART_BYTES_MAX = SHOWN_BYTES_FREE // SHOWN_TEXT_RATIO
@@ -36,7 +36,7 @@ PENDING_BYTES_MAX = 16 * 1024 * 1024
 # A body of fewer bytes is never a bomb, whatever it holds.
 LIGHT_BYTES = DECODED_PACKED_FREE // RATIO_MAX
 
-# What objects of messages and their values take; half of the values are small numbers, or empty.
+# The memory of a struct and a value in messages; half of the values are small numbers, or empty.
 _STRUCT_BYTES = 100
 _VALUE_BYTES = 40
 

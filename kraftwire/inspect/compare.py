@@ -20,7 +20,7 @@ from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError
 
-# What is kept of the frames of a capture that is compared with another one: COMPARED_BYTES_FREE,
+# The memory for the frames of a capture that is compared with another one: COMPARED_BYTES_FREE,
 # and COMPARED_BYTES_RATIO for each byte of its file. COMPARED_PROBLEMS_MAX problems are kept, and
 # the rest counted.
 COMPARED_BYTES_FREE = 12 * 1024 * 1024

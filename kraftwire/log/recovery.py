@@ -170,7 +170,7 @@ def repair(files: Files, directory: str, found: Recovered, *, is_marked: bool) -
             "none of them was acknowledged" if is_marked else "nothing shows they were flushed",
         )
         last.file.truncate(last.size)
-    # What is derived from the log next must not claim more than is durable.
+    # State that is derived from the log must not claim more than is durable.
     last.file.fdatasync()
     for segment in found.segments:
         if not segment.check_indexes():

@@ -45,7 +45,7 @@ _RULES = "ssl.principal.mapping.rules"
 _BLANK_AT_START = re.compile(r"^\s|\s:|^[^:]*:\s")
 _BLANK_AFTER_COMMA = re.compile(r",\s+[A-Za-z0-9.]+=")
 _ALLOW = "allow.everyone.if.no.acl.found"
-# These restrict nothing without an authorizer.
+# Keys that restrict nothing without an authorizer.
 _OF_AUTHORIZER = ("super.users", _ALLOW)
 _VOTERS = "kraftwire.voter.principals"
 _BUILDER = "principal.builder.class"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # Host, without brackets, and port.
 Address = tuple[str, int]
 
-# What DescribeCluster describes. Source: Kafka's `EndpointType`.
+# The kinds of nodes that DescribeCluster describes. Source: Kafka's `EndpointType`.
 ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
 _PORT_MAX = 0xFFFF

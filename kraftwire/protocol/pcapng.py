@@ -30,7 +30,7 @@ _HOPS = 64
 _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 _MASK = 0xFFFFFFFF
 _PORT_MAX = 0xFFFF
-# What fits into an Ethernet frame of 1500 bytes after the headers.
+# The payload that fits into an Ethernet frame of 1500 bytes after the headers.
 _MSS_IPV4, _MSS_IPV6 = 1460, 1440
 # A gigabyte, so that no reader of the capture concludes that the receiver is blocked.
 _WINDOW, _WINDOW_SHIFT = 0xFFFF, 14

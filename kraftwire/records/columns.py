@@ -37,7 +37,7 @@ _FIRST = bytes(range(0x80, 0x100, 2))
 _INNER = bytes(range(0x80, 0x100))
 _LAST = bytes(range(0x80))
 
-# What a byte at the first, second and third place of a varint adds to the value.
+# The summand of each byte at the first, second and third place of a varint.
 _ADDS = tuple(tuple((byte & 0x7F) << shift >> 1 for byte in range(256)) for shift in (0, 7, 14))
 
 

@@ -16,7 +16,7 @@ RECORDS_SIZE_MAX = 256 * 1024 * 1024
 RECORDS_SIZE_FREE = 12 * 1024 * 1024
 RECORDS_RATIO_MAX = 8
 
-# What the records of a metadata log say is kept, in objects of up to twenty times their bytes. So
+# The content of a metadata log is kept, in objects of up to twenty times its bytes. So
 # all of them together may have LOG_RECORDS_FREE bytes and LOG_RECORDS_RATIO_MAX more for each of
 # the log's. Kafka compresses neither this log nor its snapshots.
 LOG_RECORDS_FREE = 2 * 1024 * 1024

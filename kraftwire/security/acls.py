@@ -65,7 +65,8 @@ PREFIXED = 4
 DENY = 2
 ALLOW = 3
 
-# What an ACL that allows these also allows; one that denies them denies nothing else (SEC-A3).
+# An ACL that allows one of the values allows the key, too; one that denies it denies nothing else
+# (SEC-A3).
 _IMPLIED = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
@@ -173,7 +174,7 @@ class _NamePatterns:
     def count_acl(self, acl: Acl, change: int) -> None:
         """Change the count of a pattern by one."""
         name = acl.resource_name
-        # What is not literal matches as a prefix, in Kafka too.
+        # All other patterns match as prefixes, in Kafka too.
         if acl.pattern == LITERAL:
             _add_to_count(self.literal, name, change)
             return

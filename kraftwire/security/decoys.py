@@ -35,7 +35,7 @@ class CredentialForm(NamedTuple):
     salt_length: int
 
 
-# What Kafka's tools make unless asked for other iterations.
+# The form that Kafka's tools make unless other iterations are given.
 _USUAL = CredentialForm(ITERATIONS_DEFAULT, 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.errors import ApiError, KraftwireError
 from kraftwire.protocol.error_codes import ErrorCode
 
-# What failed, for whoever explains it to people.
+# The causes of a failure, for the texts that explain it.
 MECHANISM = "mechanism"
 """The server offers other mechanisms."""
 LISTENER = "listener"

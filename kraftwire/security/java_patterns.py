@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kraftwire.errors import UsageError
 
-# What a pattern may consist of outside brackets; everything else means something else to Python.
+# The parts of a pattern outside brackets; everything else means something else to Python.
 _PIECES = re.compile(
     r"(?P<escape>\\[\\.^$|?*+()\[\]{}/,=\-\"# <>;@:&_!%'~])"
     r"|(?P<kind>\\[dDwWsStnrf])"

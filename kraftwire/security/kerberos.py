@@ -172,7 +172,7 @@ class KerberosServer:
             chosen = context.unwrap(token)
             if len(chosen) < _OFFER_SIZE or chosen[0] != _NO_LAYER:
                 raise Refused("the client chose a security layer that was not offered")
-            # What follows, whom to act as, has no effect in Kafka either.
+            # The name of whom to act as, which follows, has no effect in Kafka either.
             self.name = self._local_name(context.initiator)
         except KerberosError as error:
             raise Refused(str(error)) from error

@@ -69,5 +69,5 @@ class PrincipalMapper:
         )
 
 
-# What Java's String.trim removes.
+# The characters that Java's String.trim removes.
 _BLANKS = "".join(map(chr, range(33)))

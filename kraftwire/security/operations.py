@@ -59,7 +59,7 @@ CLUSTER = (ResourceType.CLUSTER, CLUSTER_NAME)
 Allows = Callable[[Access], bool]
 """Whether the sender of a request may do something."""
 
-# What an element asks; None for what nobody is refused. Arguments: element, request, topic names.
+# The access that an element needs, None for none. Arguments: element, request, topic names.
 _AccessOf = Callable[[Any, Any, TopicName], Access | None]
 
 
@@ -140,7 +140,7 @@ _FREE = AccessRule()
 
 RULES: Mapping[str, AccessRule] = {
     **dict.fromkeys(("ApiVersions", "SaslHandshake", "SaslAuthenticate"), _FREE),
-    # Which groups there are, and which brokers, is filtered, not refused.
+    # Lists of groups and brokers are filtered, not refused.
     **dict.fromkeys(("DescribeCluster", "ListGroups"), _FREE),
     **dict.fromkeys(
         (

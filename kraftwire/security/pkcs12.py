@@ -21,7 +21,7 @@ _DATA, _ENCRYPTED_DATA = "1.2.840.113549.1.7.1", "1.2.840.113549.1.7.6"
 _PLAIN_KEY_BAG, _KEY_BAG, _CERTIFICATE_BAG = (f"1.2.840.113549.1.12.10.1.{n}" for n in (1, 2, 3))
 _NAME, _ID = "1.2.840.113549.1.9.20", "1.2.840.113549.1.9.21"
 _TRUSTED = "2.16.840.1.113894.746875.1.1"
-# What Java takes for the id of a key, and of its certificate, that have none.
+# The id that Java gives a key, and its certificate, that have none.
 _NO_ID = b"01"
 # As many as OpenSSL verifies.
 _CHAIN_MAX = 100

@@ -21,7 +21,7 @@ from kraftwire.security.stores import CertificateFacts, certificate_facts
 from kraftwire.security.tls import TlsContext
 
 _STORES = ("ssl.keystore.location", "ssl.truststore.location")
-# What a configuration may change while a node runs.
+# The keys that a configuration may change while a node runs.
 _CHANGEABLE = (
     *_STORES,
     "ssl.key.password",

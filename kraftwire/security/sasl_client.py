@@ -104,7 +104,7 @@ class SaslClient:
         self._client = mechanism_client(mechanism, credentials, nonce)
         self._client_id = client_id
         self._is_asked = versions is not None
-        # What is in flight: correlation id, API and version; no API for a bare token.
+        # The request in flight: correlation id, API and version; no API for a bare token.
         self._sent: tuple[int, int | None, int] = (_FIRST_ID - 1, None, 0)
         self._is_waiting = False
         self._is_bare = False

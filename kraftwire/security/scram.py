@@ -21,7 +21,7 @@ from kraftwire.security.errors import PROTOCOL, SERVER, NotKnownYet, Refused, Sa
 ITERATIONS_MIN = 4096
 # Kafka's client has no upper bound, so that a server could keep it busy for hours.
 ITERATIONS_MAX = 1_000_000
-# What Kafka stores for new users, and the most that it stores (SEC-S36).
+# The iterations that Kafka stores for new users, and the most that it stores (SEC-S36).
 ITERATIONS_DEFAULT = 4096
 STORED_ITERATIONS_MAX = 16384
 

@@ -27,7 +27,7 @@ _MECHANISM = "sasl.mechanism"
 _CLIENT_KEYS = {_MECHANISM, "sasl.oauthbearer.header.urlencode"}
 _GSSAPI = "GSSAPI"
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
-# What a login shows as it is: to the node, and without TLS to whoever is on the way.
+# The secret that a login shows as it is: to the node, and without TLS to whoever is on the way.
 _SENT_IN_CLEAR = {"PLAIN": "password", "OAUTHBEARER": "token"}
 OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")

@@ -184,7 +184,7 @@ class Operators:
             return leaders[-1]
         return self._random.choice(list(self._machines.values()))
 
-    # What comes of it
+    # Outcomes
 
     def take(self, event: Event) -> None:
         """A request was answered, or has failed."""

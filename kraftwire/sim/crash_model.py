@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-# What survives of unflushed writes in a power loss: none, all, those up to a byte, any set of
+# The unflushed writes that survive a power loss: none, all, those up to a byte, any set of
 # sectors, or sizes without the bytes (zeros).
 CRASH_POLICIES = ("none", "all", "prefix", "sectors", "zeros")
 

@@ -168,7 +168,7 @@ class SimFiles:
             return
         self.step()
         for directory in [each for each in self._pending if _is_inside(each, old)]:
-            # What was not durable in it is not durable under the new name.
+            # Names that were not durable in it are not durable under the new name.
             renamed = [_moved(naming, old, new) for naming in self._pending.pop(directory)]
             self._pending[new + directory.removeprefix(old)] = renamed
         pending = self._pending.setdefault(os.path.dirname(new), [])
@@ -279,7 +279,7 @@ class SimFiles:
             files.mkdir(os.path.dirname(path))
         return files
 
-    # What checkers ask
+    # Questions of the checks
 
     def durable_bytes(self, path: str) -> bytes | None:
         """Return what would remain of a file if the power failed now and nothing pending

@@ -15,7 +15,7 @@ from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.sim import describe
 
-# What fits on a screen: lines of the timeline, and characters in a line.
+# The size of a screen: lines of the timeline, and characters in a line.
 LINES_MAX = 60
 _WIDTH = 180
 

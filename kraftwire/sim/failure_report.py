@@ -21,7 +21,7 @@ _NODE = re.compile(r"(?:^|\b(?:at|candidate|leader|node|says|voter) )(\d+)\b")
 _SHOWN = re.compile(r"\b[A-Z]\w*\((\w+=[^()]*)\)")
 _FIELD = re.compile(r"\b(\w+)=")
 
-# Those about votes and leaders rather than logs.
+# Invariants about votes and leaders rather than logs.
 _ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
 
 

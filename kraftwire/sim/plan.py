@@ -43,7 +43,7 @@ FAULT_KINDS = (
     "wipe",  # a node gets an empty disk, where the quorum can lose its old one
 )
 
-# What operators do, some of it by mistake.
+# The changes that operators make, some of them by mistake.
 CHANGE_KINDS = (
     "add",  # an observer becomes a voter
     "remove",  # a voter becomes an observer

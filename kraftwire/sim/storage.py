@@ -79,7 +79,7 @@ def batches_of(log: MetadataLog) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-# What checks are told of a disk
+# Reports about a disk to the checks
 
 
 def started(storage: Storage, files: SimFiles) -> did.Started:

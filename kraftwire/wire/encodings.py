@@ -386,7 +386,7 @@ class Compact(Classic):
         else:
             out.append(b"\0")
 
-    # These are as Classic's, without a call for the length, which costs a tenth of all decoding.
+    # Arrays as Classic's, without a call for the length, which costs a tenth of all decoding.
 
     @staticmethod
     def read_array(

@@ -28,7 +28,7 @@ from kraftwire.wire.varint import read_uvarint
 INNER_DECODED_FREE = 4 * 1024 * 1024
 INNER_DECODED_RATIO = 2
 
-# What a decoded message may take: DECODED_BYTES_FREE, and DECODED_BYTES_RATIO times its length.
+# The memory of a decoded message: DECODED_BYTES_FREE, and DECODED_BYTES_RATIO times its length.
 # Metadata of 75,000 partitions take fourteen times their 3 MiB, and are within that; few messages
 # are denser. A message that is longer than its compressed capture may take DECODED_PACKED_FREE, and
 # as many times the length of the capture.

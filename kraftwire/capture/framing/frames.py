@@ -75,7 +75,7 @@ PACKED_FRAME_FREE = 3 * 1024 * 1024
 PACKED_FRAME_RATIO = 1
 
 
-# Findings that one frame may have; of those after them, only the first of each id is kept. A packed
+# Findings that one frame may have; of later ones only the first of each id is kept. A packed
 # capture may have millions that no frame ever shows.
 FINDINGS_MAX = 256
 

@@ -72,7 +72,7 @@ _TCP_SIZE = 20
 _U16 = struct.Struct(">H").unpack_from
 
 
-# Bytes, where a header begins in them, the end of those that were captured, and of all on the wire.
+# Bytes, where a header begins in them, the end of the captured ones, and of all on the wire.
 _Header = tuple[bytes, int, int, int]
 _Names = tuple[str, ...]
 

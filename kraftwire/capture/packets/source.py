@@ -216,7 +216,7 @@ class CaptureSource:
         if not self.is_packed:
             return again.read
         unpacked = unpack(head, again, self._input.size)
-        # What a live capture has so far is decoded without waiting for more.
+        # The packets of a live capture so far are decoded without waiting for more.
         return getattr(unpacked, "read1", unpacked.read)
 
     @property

@@ -313,7 +313,7 @@ _ZIP64 = 0xFFFFFFFF
 # After the bytes of a file that were written before their size was known: a signature, the checksum
 # and both sizes, with 64 bits at most.
 _DESCRIPTOR_MAX = 24
-# What macOS adds about each file and folder.
+# The entries that macOS adds about each file and folder.
 _OF_MACOS = re.compile(rb"__MACOSX/|(?:.*/)?(?:\._|\.DS_Store$)", re.DOTALL)
 
 
@@ -425,7 +425,7 @@ class ZipReader:
 GZIP, BZIP2, XZ, ZSTD, ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", _MAGIC, _MEMBER
 # Frames of Zstandard that a decoder skips; some programs begin with one.
 ZSTD_SKIPPED = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
-# What compressed files begin with.
+# The first bytes of compressed files.
 PACKED = (GZIP, BZIP2, XZ, ZSTD, *ZSTD_SKIPPED, ZIP)
 PACKED_MAGIC_SIZE = max(map(len, PACKED))
 

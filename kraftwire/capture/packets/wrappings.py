@@ -21,9 +21,9 @@ WRAPPINGS_MAX = 8
 
 _U16 = struct.Struct(">H").unpack_from
 
-# What follows a header: the space of a number, the number in it, and where it begins.
+# The protocol after a header: the space of a number, the number in it, and where it begins.
 _LINK, _ETHER, _PPP, _IP = "link", "ether", "ppp", "ip"
-# What cannot be opened.
+# The space of wrappings that are not opened.
 _CLOSED = "closed"
 
 _ETHERNET = 1
@@ -58,7 +58,7 @@ class IpLocation(NamedTuple):
     is_closed: bool = False
 
 
-# What is found where wrappings are nested more deeply than they are opened.
+# The result where wrappings are nested more deeply than they are opened.
 TOO_DEEP = IpLocation(-1, (f"more than {WRAPPINGS_MAX} wrappings",), is_closed=True)
 
 
@@ -336,7 +336,7 @@ _READERS: dict[tuple[str, int], _Reader] = {
 # The protocols over IP that may carry packets.
 MAY_WRAP = frozenset(number for space, number in _READERS if space == _IP)
 
-# What a frame inside of VXLAN begins with: ARP and IP above all.
+# The protocols that begin a frame inside of VXLAN: ARP and IP above all.
 _INSIDE = frozenset(
     {key for key in _READERS if key[0] == _ETHER} | _PLAIN_IP | {(_ETHER, 0x0806)}
 )

@@ -15,7 +15,7 @@ from kraftwire.cli.tables import heading, paragraph, table
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_SIZES, min_struct_size
 
-# What a type on the wire consists of; printed below the table for the types that occur.
+# The parts of a type on the wire; printed below the table for the types that occur.
 _LEGEND = {
     "compact string": "length + 1 as unsigned varint (0 for null), then UTF-8",
     "compact bytes": "length + 1 as unsigned varint (0 for null), then the bytes",

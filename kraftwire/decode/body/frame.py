@@ -79,7 +79,7 @@ _TOKEN = "sasl-token"
 _ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
-# What the JSON form of a frame in another one has of a line.
+# The keys of a line that the JSON form of a frame in another one has.
 _INNER_KEYS = (
     "direction", "apiKey", "apiName", "apiVersion", "correlationId", "size", "remaining", "header",
     "body", "nested",
@@ -123,7 +123,7 @@ class Frame(RawFrame):
     more than that of the envelope. An ordinary frame may come with its body: `ordinary`.
     """
 
-    # What is computed is in `__dict__`.
+    # Computed values are in `__dict__`.
     __slots__ = ("__dict__", "_context", "decoder", "frame", "ordinary")
 
     decoder: FrameDecoder

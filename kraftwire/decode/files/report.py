@@ -56,7 +56,7 @@ FINDINGS = {
     "zero-tail": "zeros up to the end, as preallocation or a crash leaves them",
 }
 
-# A run with one of these exits with 3.
+# A run with one of these findings exits with 3.
 LOSSES = frozenset(
     {
         "batch-bomb",

@@ -152,7 +152,7 @@ class SegmentLines:
         if self._log is None or not is_read:
             return None
         if not found.is_valid:
-            # What its records say is not what was written.
+            # Its records are not those that were written.
             return None
         try:
             return self._log.batch(batch)

@@ -245,7 +245,7 @@ def _check_connection(text: str) -> None:
 
     Raises: UsageError.
     """
-    # What stands in brackets is an IPv6 address or a set of characters.
+    # Text in brackets is an IPv6 address or a set of characters.
     for end in _BRACKETS.sub("?", text.lstrip("".join(NEGATIONS))).split("-"):
         host, colon, port = end.rpartition(":")
         if not colon:

@@ -352,7 +352,7 @@ class Inputs:
                 kind = piped.kind(_STDIN_PATH)
             except OSError as error:
                 raise StorageError(f"cannot open: {error.strerror}", file=STDIN) from error
-            # What is packed and gives too few bytes yet: the reader of captures goes on.
+            # Packed bytes that give too few yet: the reader of captures goes on.
             if self.kind == "auto" and (kind.is_capture or kind.is_compressed):
                 self.run.line_filter.ensure_for_captures(STDIN)
                 self._show_capture(self._capture(piped, on_ending=self.run.ending), STDIN)

@@ -115,7 +115,7 @@ def summary(totals: Totals) -> Iterator[str]:
         shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
         kinds = ", each a request or a response" if totals.frames else ""
         yield f"{_count(totals.frames, 'frame')}{shown}{kinds}{_found(totals.findings)}"
-    # Those of a capture that was not read to its end say nothing.
+    # The totals of a capture that was not read to its end say nothing.
     captures = {} if totals.is_ended_early else totals.captures
     for name, health in captures.items():
         yield from _capture(name, health)

@@ -127,7 +127,7 @@ class Checkers:
                 f"node {node} believes: {describe.voters(theirs)}",
             )
 
-    # What the worlds decide by
+    # Questions of the worlds
 
     def can_elect(self) -> bool:
         """Return whether a replica that may stand has a log that a majority of its voter set may

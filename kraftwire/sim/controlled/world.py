@@ -129,7 +129,7 @@ def _stop(broker: Broker) -> None:
 
 _LAST = "images compared"
 
-# What can happen, and how often, against each other.
+# The actions, and how often each happens, against each other.
 _ACTIONS: dict[str, tuple[int, Callable[[BrokerWorld], None]]] = {
     "heartbeat": (40, lambda world: world.by_one(world.brokers.heartbeat)),
     "heartbeats of all": (8, lambda world: world.brokers.heartbeat_together()),

@@ -8,7 +8,7 @@ from kraftwire.sim.exhaust.replica import NOBODY
 from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
 from kraftwire.wire.message import Message
 
-# These requests arrive even if nobody waits for the answer; all others are lost then.
+# Requests that arrive even if nobody waits for the answer; all others are lost then.
 _LATE = ("VoteRequest", "BeginQuorumEpochRequest")
 
 # Answers without any news unless they report an error: these are lost.

@@ -88,7 +88,7 @@ def check_claims(
     return history, commit
 
 
-# What can happen to a replica; the first element is its name.
+# An event of a replica; the first element is its name.
 Event = tuple[Any, ...]
 
 # The label of a request whose sender does not wait for the answer; also the token of no request.

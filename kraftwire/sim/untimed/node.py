@@ -218,7 +218,7 @@ class Node:
         start = at or OffsetAndEpoch(effect.start_offset, -1)
         self.reported.append(did.PrefixDropped(start, start in self.disk.snapshots))
 
-    # What takes time
+    # Effects that take time
 
     def _flush(self, effect: do.FlushLog) -> None:
         self.work.append(Work("flush", effect, covers=tuple(self.disk.log)))
@@ -334,7 +334,7 @@ class Node:
     def _forget(self, _: do.ResetConnections) -> None:
         self.reset_at = len(self.outbox)
 
-    # What the core says
+    # Reports of the core
 
     def _advance(self, effect: do.HighWatermarkAdvanced) -> None:
         leads = self.role == "leader"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, ClassVar
 
-# What can come next, and how often by default, against each other.
+# The actions, and how often each comes by default, against each other.
 KINDS: dict[str, float] = {
     "deliver": 60.0,  # a request reaches its addressee, or an answer the sender of its request
     "again": 1.5,  # a request reaches its addressee once more

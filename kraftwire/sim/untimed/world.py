@@ -349,7 +349,7 @@ class UntimedWorld:
         self.checkers.replace(self.members.model(at))
         return True
 
-    # What follows
+    # Consequences
 
     def step(self, node: Node, action: Callable[[], None]) -> None:
         """Let a node take a step, check what it did, and send its messages."""

@@ -23,7 +23,7 @@ SHARED = 0
 # How much of a connection, or of several, is read at once.
 _GROUP_BYTES = 4 * 1024 * 1024
 
-# What a connection takes in memory while it is decoded, besides its packets.
+# The memory of a connection while it is decoded, besides its packets.
 _CONNECTION_BYTES = 4 * 1024
 
 

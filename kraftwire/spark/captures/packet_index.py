@@ -93,7 +93,7 @@ class PacketIndexer:
         self._index = FileIndex(path)
         self._runs = _RunCollector(keep, self.run_bytes_max)
         self._directions: dict[bytes, PacketDirection] = {}
-        # Those of other connections between the same ends: copies, or not.
+        # Directions of other connections between the same ends: copies, or not.
         self._others: dict[tuple[bytes, bool], PacketDirection] = {}
         self._translations = Translations()
         # The first direction of each connection.

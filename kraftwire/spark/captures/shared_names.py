@@ -67,7 +67,7 @@ class _Names(TopicNames):
         return self._names.get(topic_id) or self._known.get(topic_id)
 
 
-# Those of all directions that have none; nothing is added to them.
+# The containers of all directions that have none of their own; nothing is added to them.
 _NOTHING_AWAITED: dict[bytes, tuple[int, int]] = {}
 _NO_PARTS: list[bytes] = []
 

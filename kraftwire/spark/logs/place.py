@@ -27,7 +27,7 @@ from kraftwire.wire.json_form import uuid_to_text
 _METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
 _META = "meta.properties"
-# What tables call a snapshot, as a kind of file and as a source of batches.
+# The name of a snapshot in tables, as a kind of file and as a source of batches.
 SNAPSHOT = "snapshot"
 _HEAD_SIZE = 64 * 1024
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}

@@ -14,7 +14,7 @@ from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.replica.start_check import refusal_of
 from kraftwire.story.raft.table_rows import REFUSAL_KEY
 
-# Those beside a metadata log that name epochs, and the one that names the replica.
+# State files beside a metadata log that name epochs, and the one that names the replica.
 REPLICA_STATES = frozenset(
     {FileKind.QUORUM_STATE, FileKind.LEADER_EPOCHS, FileKind.FLUSHED_OFFSET}
 )

@@ -29,7 +29,7 @@ _SPARK_TYPE = "map<string,string>"
 
 _RECORDS = "records"
 
-# These show that every byte is accounted for.
+# Tables that show that every byte is accounted for.
 _ALWAYS = ("bad_input", "files")
 _BASE = frozenset({*CAPTURE_TABLES, _RECORDS, *TYPED_TABLES})
 

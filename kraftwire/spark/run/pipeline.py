@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 # Units of one job: few enough to lose little when killed, enough to keep all cores busy.
 _GROUP_UNITS_PER_CORE = 4
-# What counts as a unit, and the least that the smallest one counts for.
+# The bytes that count as a unit, and the least that the smallest one counts for.
 _WHOLE_BYTES = 2 * 1024 * 1024
 _BYTES_MIN = 64 * 1024
 

@@ -29,7 +29,7 @@ from kraftwire.spark.tables.columns import Column, Table
 # Findings of one log; a log that is wrong in more places needs no longer list.
 _FOUND_MAX = 1_000
 
-# What tables show in place of a secret; no rule looks at it.
+# The value that tables have in place of a secret; no rule looks at it.
 _HIDDEN = '"[redacted]"'
 
 _COLUMNS = (

@@ -158,7 +158,7 @@ def groups(tables: Tables) -> DataFrame:
     facts = with_cluster(group_facts(tables["group_exchanges"]), tables).where(
         "kind <> 'commit' and error_code = 0 and generation > 0"
     )
-    # Who is seen only after what was not recorded did not take part in the rebalance before.
+    # Members that are first seen after a gap in the recording took no part in the rebalance before.
     facts = with_part(facts, tables, F.col("time_ns"))
     facts = facts.withColumn("_first", F.min("part").over(Window.partitionBy(*_KEYS)))
     facts = facts.where("part = _first")

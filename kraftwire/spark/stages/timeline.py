@@ -38,7 +38,7 @@ from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent,
 
 # Control records in the timeline; the names of their schemas.
 _CONTROLS = ("LeaderChangeMessage", "VotersRecord", "KRaftVersionRecord")
-# Those of snapshots that the timeline reads.
+# Control records of snapshots in the timeline.
 _OF_SNAPSHOTS = ("SnapshotHeaderRecord", "VotersRecord", "SnapshotFooterRecord")
 
 _COLUMNS = (

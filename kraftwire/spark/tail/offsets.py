@@ -104,7 +104,7 @@ def following(folders: Sequence[Path], start: Offset, limits: TriggerLimits) -> 
             "this folder was read and is gone: records written to it since are lost",
             file=min(gone),
         )
-    # What only the previous trigger needed is dropped.
+    # Values that only the previous trigger needed are dropped.
     places = {
         name: replace(place, first=None, fresh=())
         for name, place in before.items()

@@ -15,7 +15,7 @@ from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.offsets import Lag, ShareProgress
 from kraftwire.story.observed_exchange import ObservedExchange
 
-# These show where partitions end, and name no group.
+# APIs that show where partitions end, and name no group.
 ENDS = frozenset({"Fetch", "ListOffsets", "Produce"})
 _OFFSETS = (*ENDS, "OffsetCommit", "OffsetFetch", "TxnOffsetCommit", "WriteShareGroupState")
 _CLASSIC = ("Heartbeat", "JoinGroup", "LeaveGroup", "SyncGroup")

@@ -196,7 +196,7 @@ def _control(type: str, name_of: _Name, key: str = "") -> _Part:
     return part
 
 
-# What can be shown -> what makes its rows.
+# Subject of the command -> the functions that make its rows.
 SUBJECTS: dict[str, tuple[_Part, ...]] = {
     "features": (
         _control("KRaftVersionRecord", lambda _: "feature kraft.version"),

@@ -92,7 +92,7 @@ class Coverage:
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
-        # What later epochs replaced, in the order in which it was read.
+        # The spans that later epochs replaced, in the order in which they were read.
         self.replaced: list[Span] = []
         self._backwards: list[Backwards] = []
         self._pauses: list[LogSilence] = []

@@ -191,7 +191,7 @@ _WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
 
 
 _FAMILY = "metadata"
-# What an active controller writes at intervals if there is nothing else.
+# The record that an active controller writes at intervals if there is nothing else.
 IDLE_RECORD = "NoOpRecord"
 _PROBLEM_COUNT_MAX = 20
 

@@ -15,8 +15,9 @@ from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, To
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.endpoint import Address
 from kraftwire.protocol.envelope import encode_request, encode_response
-from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
+from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from kraftwire.wire.frame import frame
 from tests.support.captures.builder import MILLISECOND, START_NS, decode, request, response
 
