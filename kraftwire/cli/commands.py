@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "story": (
         "kraftwire.cli.story:story",
-        "Reconstruct timelines: of a quorum, groups, transactions, topics.",
+        "Reconstruct what happened to quorums, groups, topics and clients.",
     ),
     "metadata": (
         "kraftwire.cli.metadata:metadata",

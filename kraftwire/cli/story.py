@@ -1,4 +1,4 @@
-"""`kraftwire story`: what happened to a quorum, to groups, to transactions and to topics."""
+"""`kraftwire story`: what happened to a quorum, to groups, transactions, topics and clients."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def story() -> None:
       kraftwire story groups trace.pcapng --group orders --json
       kraftwire story transactions trace.pcapng
       kraftwire story topics trace.pcapng --topic orders
+      kraftwire story clients trace.pcapng --client-id 'app-*'
 
     The exit code is that of decode.
     """
@@ -116,4 +117,21 @@ def topics(as_json: bool, **options: Any) -> int:
             show_secrets=settings.show_secrets,
             is_wanted_topic=is_wanted_topic,
         ),
+    )
+
+
+@story.command(cls=GroupedCommand)
+@_json_option
+@input_options
+@quiet_option
+def clients(as_json: bool, **options: Any) -> int:
+    """Requests that failed, what was sent again, and how it ended.
+
+    FILE is a capture, such as kraftwire proxy writes.
+    """
+    from kraftwire.inspect.stories.clients import ClientsWriter
+
+    return show(
+        reading(options),
+        lambda settings, stream: ClientsWriter(stream, topics=settings.topics, as_json=as_json),
     )

@@ -68,6 +68,8 @@ OUTPUTS = (
     ("story", "transactions", "--json"),
     ("story", "topics",),
     ("story", "topics", "--json"),
+    ("story", "clients",),
+    ("story", "clients", "--json"),
     ("decode", "--format", "jsonl"),
     ("decode", "--format", "jsonl", "--show-secrets"),
     ("decode", "--format", "jsonl", "--records", "summary"),

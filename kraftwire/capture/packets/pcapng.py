@@ -30,6 +30,7 @@ _LITTLE = "<"
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": _LITTLE, b"\x1a\x2b\x3c\x4d": ">"}
 _BLOCK_SIZE_MIN = 12
 _PACKET_HEADER_SIZE = 28
+_PACKET_SIZES = range(_PACKET_HEADER_SIZE, PACKET_BYTES_MAX + 1, 4)
 # Of a packet block without options, less what the packet takes.
 _PLAIN_BLOCK_SIZE = _PACKET_HEADER_SIZE + 4 + 3
 _OPTION_COMMENT = 1
@@ -149,9 +150,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     continue
                 kind, size, which, high, low, captured, wire = section.packet(data, at)
                 stop = at + size
-                if kind != _PACKET or stop > end or size & 3:
-                    break
-                if not _PACKET_HEADER_SIZE <= size <= PACKET_BYTES_MAX:
+                if kind != _PACKET or stop > end or size not in _PACKET_SIZES:
                     break
                 if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
                     interface = section.interfaces[which]

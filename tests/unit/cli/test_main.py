@@ -291,7 +291,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         ("kraftwire decode --api Fetch,!vote", ["Fetch,!Vote"]),
         ("kraftwire story raft --error not_l", ["NOT_LEADER_OR_FOLLOWER"]),
         ("kraftwire decode -o time,co", ["time,connection", "time,correlation"]),
-        ("kraftwire story ", ["groups", "raft", "topics", "transactions"]),
+        ("kraftwire story ", ["clients", "groups", "raft", "topics", "transactions"]),
         ("kraftwire metadata show log to", ["topics", "tokens"]),
         ("kraftwire metadata diff a b br", ["brokers"]),
         ("kraftwire pipeline tables vote_req", ["vote_request"]),

@@ -16,7 +16,10 @@ GROUPS = ROOT / "tests" / "golden" / "captures" / "groups.pcapng.xz"
 LOGS = ROOT / "tests" / "golden" / "logs"
 CLEAN, NOTHING, USAGE = 0, 1, 2
 WIDTH = 80
-VERBS = ("stats", "story raft", "story groups", "story transactions", "story topics", "records")
+VERBS = (
+    "stats", "story raft", "story groups", "story transactions", "story topics", "story clients",
+    "records",
+)  # fmt: skip
 Captured = pytest.CaptureFixture[str]
 
 

@@ -24,6 +24,7 @@ COMMANDS = [
     ["story", "groups", GROUPS, "-q"],
     ["story", "transactions", str(golden("clients")), "-q"],
     ["story", "topics", GROUPS, "-q"],
+    ["story", "clients", GROUPS, "-q"],
     ["metadata", "show", "controller"],
 ]
 # In these columns values are cut in the middle where they do not fit.

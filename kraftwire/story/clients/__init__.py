@@ -1,0 +1,1 @@
+"""What failed for clients, what they sent again, and how it ended."""

@@ -1,0 +1,240 @@
+"""Clients, and the histories of what failed for them: the values of the story, and their texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from kraftwire.decode.text import duration_text, listed, with_remarks
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.story.clients.parts import Part, Result
+
+Outcome = Literal["open", "done", "refused", "lost", "timed-out", "unanswered", "not-recorded"]
+"""What came of a request: `lost` if its connection ended, `timed-out` if the client sent the same
+again on a connection that stayed, `unanswered` if others were answered after it, `not-recorded` if
+the capture lacks the answer, or what follows."""
+
+Ending = Literal["done", "duplicate", "appended-twice", "not-again", "open", "not-recorded"]
+
+# Of more tries the first and the last ones are kept.
+TRIES_MAX = 10
+_LABELS_SHOWN = 4
+_NOT_AGAIN = "not sent again in what was recorded"
+_NOT_RECORDED = "what follows is not recorded"
+
+
+@dataclass(slots=True)
+class Try:
+    """One sending of a request, with the parts of a history in it.
+
+    `node` is the broker asked, or its address. `by_client` says of a `lost` one that the client
+    ended the connection, None if that is not known. `passed_on` says whether a proxy passed it on,
+    None if there was no proxy; `answers` is what the node said, to the proxy or too late.
+    Units: seconds since the epoch; `end` is when it was answered, or its connection ended.
+    """
+
+    number: int
+    time: float
+    node: str
+    connection: str
+    correlation_id: int | None
+    outcome: Outcome = "open"
+    end: float | None = None
+    code: int = 0
+    by_client: bool | None = None
+    passed_on: bool | None = None
+    results: dict[Part, Result] = field(default_factory=dict)
+    answers: dict[Part, Result] | None = None
+
+    @property
+    def error(self) -> str:
+        """The name of the error, empty without one."""
+        return error_name(self.code) if self.code else ""
+
+    def failure_text(self) -> str:
+        """Say what came of it, in few words."""
+        if self.outcome == "refused":
+            return self.error
+        if self.outcome == "lost":
+            server = "the server" if self.passed_on is None else "the proxy"
+            who = "the client" if self.by_client else server
+            return f"no answer, {who} ends the connection after {self._duration_text()}"
+        if self.outcome == "timed-out":
+            return f"no answer within {self._duration_text()}"
+        return {
+            "unanswered": "no answer, although later requests have one",
+            "not-recorded": "the answer is not in the capture",
+            "open": "no answer when the recording ends",
+        }.get(self.outcome, self.outcome)
+
+    def remarks(self, parts: Iterable[Part]) -> list[str]:
+        """Say what a proxy and the node did, where the client got another answer, or none."""
+        if self.answers is None:
+            if self.passed_on is None:
+                return []
+            return [f"the proxy {'passed it on' if self.passed_on else 'did not pass it on'}"]
+        found = {self.answers[each] for each in parts if each in self.answers}
+        if found == {self.results[each] for each in parts if each in self.results}:
+            return []
+        codes = sorted({each.code for each in found})
+        if codes != [0]:
+            return [f"the node answered {listed(map(error_name, codes))}"]
+        offsets = sorted({each.base_offset for each in found} - {-1})
+        if not offsets:
+            return ["the node had done it"]
+        return [f"the node had appended it at offset {listed(offsets[:_LABELS_SHOWN])}"]
+
+    def _duration_text(self) -> str:
+        return duration_text(max(0.0, (self.end or self.time) - self.time))
+
+
+@dataclass(slots=True)
+class Client:
+    """Those who use a client id from one host; they cannot be told apart.
+
+    `software` are name and version as they say in ApiVersions. `unsettled` are the histories that
+    have not ended, by API and part. `endings` counts the others, by how they ended.
+    """
+
+    id: str
+    host: str
+    software: str = ""
+    connections: int = 0
+    requests: int = 0
+    failed: int = 0
+    sent_again: int = 0
+    endings: Counter[str] = field(default_factory=Counter)
+    unsettled: dict[str, dict[Part, History]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The client id, or the host of one without."""
+        return self.id or self.host
+
+
+@dataclass(slots=True)
+class History:
+    """What happened to parts of a request from their first failure on.
+
+    `tries` are those that are kept of all, whose number is `count`. The pauses between the end of
+    one and the next are from `shortest` to `longest`. `has_moved` if not all were sent to the same
+    node. Units: seconds.
+    """
+
+    api: str
+    client: Client
+    parts: set[Part]
+    tries: list[Try]
+    count: int = 1
+    ending: Ending | None = None
+    shortest: float = 0.0
+    longest: float = 0.0
+    has_moved: bool = False
+    is_on_new_connection: bool = False
+    lookups: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def first(self) -> Try:
+        """The first try."""
+        return self.tries[0]
+
+    @property
+    def last(self) -> Try:
+        """The last try."""
+        return self.tries[-1]
+
+    def split(self, parts: set[Part]) -> History:
+        """Take parts out, and return a history of these with the same past."""
+        self.parts -= parts
+        tries = [replace(each) for each in self.tries]
+        return replace(self, parts=parts, tries=tries, failures=self.failures.copy())
+
+    def add(self, new: Try) -> None:
+        """Add a try."""
+        pause = max(0.0, new.time - (self.last.end or self.last.time))
+        self.shortest = min(self.shortest, pause) if self.count > 1 else pause
+        self.longest = max(self.longest, pause)
+        self.has_moved = self.has_moved or new.node != self.last.node
+        self.is_on_new_connection = new.connection != self.last.connection
+        self.count += 1
+        self.tries.append(new)
+        if len(self.tries) > TRIES_MAX:
+            del self.tries[TRIES_MAX // 2]
+
+    def conclude(self) -> Ending:
+        """Say how the last try, which was done, is to be understood.
+
+        Source: Kafka's `ProducerStateEntry.findDuplicateBatch`; a broker answers a batch that it
+        has already with the first append's offset.
+        """
+        appended: dict[Part, int] = {}
+        for each in self.tries[:-1]:
+            for part, result in (each.answers or {}).items():
+                if part in self.parts and not result.code and result.base_offset >= 0:
+                    appended.setdefault(part, result.base_offset)
+        done = self.last.results
+        if self.last.code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return "duplicate"
+        known = [part for part in appended if part in done and done[part].base_offset >= 0]
+        if known and all(appended[each] == done[each].base_offset for each in known):
+            return "duplicate"
+        return "appended-twice" if known else "done"
+
+    def labels_text(self) -> str:
+        """Return what the request names, the first few of many."""
+        labels = sorted({each.label for each in self.parts} - {""})
+        more = len(labels) - _LABELS_SHOWN
+        shown = listed(labels[:_LABELS_SHOWN]) if labels else ""
+        return shown + (f" and {more:,} more" if more > 0 else "")
+
+    def text(self) -> str:
+        """Return the history in a sentence."""
+        first = self.first
+        labels = self.labels_text()
+        head = f"{self.api} of {labels}" if labels else self.api
+        batches = {each.batch for each in self.parts} - {None}
+        remarks = [f"sequence {batch[2]}" for batch in batches if batch and len(batches) == 1]
+        failure = with_remarks(first.failure_text(), first.remarks(self.parts))
+        text = f"{with_remarks(head, remarks)} to {first.node}: {failure}"
+        if self.ending == "open" and self.count == 1:
+            return text
+        return f"{text}; {self._again_text()}"
+
+    def _again_text(self) -> str:
+        if self.count == 1:
+            is_known = self.ending != "not-recorded"
+            return _NOT_AGAIN if is_known else _NOT_RECORDED
+        pauses = dict.fromkeys(map(duration_text, (self.shortest, self.longest)))
+        after = "at once" if not self.longest else f"after {' to '.join(pauses)}"
+        often = "" if self.count == 2 else f" {self.count - 1:,} times, each"
+        text = f"sent again{often} {after}"
+        if self.has_moved:
+            text += f" to {self.last.node}"
+        elif self.is_on_new_connection:
+            text += " on a new connection"
+        between = self.failures.copy()
+        between[self.first.error or self.first.outcome] -= 1
+        remarks = [f"{name} {count:,}" for name, count in (+between).items()]
+        remarks += ["FindCoordinator in between"] if self.lookups else []
+        return f"{with_remarks(text, remarks)}: {self._ending_text()}"
+
+    def _ending_text(self) -> str:
+        last = self.last
+        took = duration_text(max(0.0, (last.end or last.time) - self.first.time))
+        offsets = sorted({each.base_offset for each in last.results.values()} - {-1})
+        at = f" (offset {listed(offsets[:_LABELS_SHOWN])})" if offsets else ""
+        if self.ending == "done":
+            return f"done, {took} after the first try"
+        if self.ending == "duplicate":
+            return f"a duplicate that the node recognises{at}, {took} after the first try"
+        if self.ending == "appended-twice":
+            return f"appended a second time{at}, {took} after the first try"
+        if self.ending == "open":
+            return "no answer when the recording ends"
+        if self.ending == "not-recorded":
+            return _NOT_RECORDED
+        return f"{last.failure_text()}; {_NOT_AGAIN}"
+

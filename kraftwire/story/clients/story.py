@@ -1,0 +1,415 @@
+"""The story of clients: finds out what failed, what was sent again, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kraftwire.capture.framing.frames import Ending as ConnectionEnding
+from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
+from kraftwire.decode.body.context import TopicNames
+from kraftwire.decode.exchange import is_held_for_members
+from kraftwire.protocol.endpoint import address_text
+from kraftwire.protocol.entities import GROUP, TRANSACTIONAL_ID
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.clients.model import Client, Ending, History, Outcome, Try
+from kraftwire.story.clients.parts import Part, Result, request_parts, results_of
+from kraftwire.story.events import Event, Events
+from kraftwire.story.observed_exchange import ObservedExchange
+
+# Clients, histories that have ended and are kept, and parts of those that have not.
+CLIENTS_MAX = 20_000
+HISTORIES_MAX = 20_000
+PARTS_MAX = 100_000
+
+# Answers with these are steps of a protocol, not failures.
+_STEPS = {
+    ("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS),
+    ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED),
+}
+# Codes with which a client looks for another coordinator.
+_MOVED = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+# No client sends batches again sooner while the connection stays.
+_TIMEOUT_S = 0.2
+# A client that leaves does not wait for answers to these.
+_LEFT_OPEN = {"ApiVersions", "Fetch", "FindCoordinator", "Metadata", "ShareFetch"}
+# Of requests that wait for an answer at the end, those that were just sent are passed over.
+_ANSWER_S = 1.0
+_LOCAL = {"localhost": ("127.0.0.1", "::1")}
+
+
+class _Sent:
+    """A request without an answer so far: `again` are histories that it continues, by part."""
+
+    __slots__ = (
+        "again", "answers", "client", "exchange", "is_timed_out", "is_wanted", "number",
+        "passed_on",
+    )  # fmt: skip
+
+    def __init__(
+        self, exchange: ObservedExchange, client: Client, number: int, *, is_wanted: bool
+    ) -> None:
+        self.exchange = exchange
+        self.client = client
+        self.number = number
+        self.is_wanted = is_wanted
+        self.again: dict[Part, None] = {}
+        self.passed_on = self.is_timed_out = False
+        self.answers: ObservedExchange | None = None
+
+
+class ClientStory:
+    """Gathers the story of all clients.
+
+    Order: requests, responses and ends of connections as they come, then `finish` once.
+    `passed_on` has connections of a proxy to nodes, each with the client's connection, and grows
+    while they come.
+    """
+
+    def __init__(
+        self,
+        names: TopicNames,
+        recordings: Recordings | None = None,
+        passed_on: Mapping[str, str] | None = None,
+    ) -> None:
+        """Begin a story. `recordings` are those of the exchanges, and grow while these come."""
+        self.events = Events()
+        self.clients: dict[tuple[str, str], Client] = {}
+        self.histories: list[History] = []
+        self.overflow = 0
+        self._names = names
+        self._recordings = recordings or Recordings()
+        self._passed_on = {} if passed_on is None else passed_on
+        # Connection -> requests without an answer so far, by correlation id.
+        self._open: dict[str, dict[int | None, _Sent]] = {}
+        # Connections whose requests a proxy passes on.
+        self._proxied: set[str] = set()
+        self._nodes: dict[str, int] = {}
+        self._parts = 0
+        self._sent = 0
+        self._latest = 0.0
+
+    # -- what is seen --------------------------------------------------------------------------
+
+    def on_request(self, exchange: ObservedExchange, *, is_wanted: bool = True) -> None:
+        """Add a request; one that is not wanted only continues a history."""
+        self._pass_to(exchange.request_time)
+        passed = self._passed(exchange)
+        if exchange.first.connection in self._passed_on:
+            if passed is not None:
+                passed.passed_on = True
+                self._proxied.add(passed.exchange.first.connection)
+            return
+        client = self._client(exchange)
+        if client is None:
+            return
+        if exchange.api == "ApiVersions":
+            _note_software(client, exchange.request_body)
+        client.requests += is_wanted
+        self._sent += 1
+        sent = _Sent(exchange, client, self._sent, is_wanted=is_wanted)
+        self._open.setdefault(exchange.first.connection, {})[exchange.correlation_id] = sent
+        if exchange.api == "FindCoordinator":
+            self._note_lookup(client, request_parts(exchange, self._names))
+        if exchange.api == "Produce":
+            self._time_out(client, sent)
+        unsettled = client.unsettled.get(exchange.api)
+        if unsettled:
+            parts = [each for each in request_parts(exchange, self._names) if each in unsettled]
+            self._continue(sent, parts)
+
+    def on_response(self, exchange: ObservedExchange) -> None:
+        """Add a response, which may lack its body."""
+        self._pass_to(exchange.response_time)
+        connection = exchange.first.connection
+        if connection in self._passed_on:
+            passed = self._passed(exchange)
+            if passed is not None and exchange.response_body is not None:
+                passed.answers = exchange
+            return
+        if exchange.response_body is not None:
+            self._learn_nodes(exchange)
+        sent = self._open.get(connection, {}).pop(exchange.correlation_id, None)
+        if sent is None:
+            return
+        if sent.is_timed_out:
+            self._note_late(sent, exchange)
+        elif exchange.response_body is None:
+            self._settle(sent, "not-recorded", exchange.response_time)
+        elif exchange.error_codes or sent.client.unsettled.get(exchange.api):
+            self._judge(sent, exchange)
+
+    def on_unanswered(self, exchange: ObservedExchange, *, is_awaited: bool) -> None:
+        """Add that a request got no answer: it wants none, or later ones were answered."""
+        sent = self._open.get(exchange.first.connection, {}).pop(exchange.correlation_id, None)
+        if sent is not None and not sent.is_timed_out:
+            is_known = is_awaited and not exchange.is_response_lost
+            self._settle(sent, "unanswered" if is_known else "not-recorded", self._latest)
+
+    def on_ending(self, ending: ConnectionEnding) -> None:
+        """Add the end of a connection, with which the answers to its requests are lost."""
+        for sent in self._open.pop(ending.connection, {}).values():
+            if not sent.is_timed_out:
+                time = ending.time_ns / 1_000_000_000
+                self._settle(sent, "lost", time, by_client=ending.is_by_client)
+
+    def finish(self, holes: Sequence[TimeSpan]) -> None:
+        """End what has not ended, and add the times of which nothing was recorded."""
+        for sents in self._open.values():
+            for sent in sents.values():
+                if not sent.is_timed_out and (sent.again or self._is_late(sent)):
+                    self._settle(sent, "open", None)
+        self._end_all("not-again")
+        self.events.note_holes(holes)
+
+    # -- histories -----------------------------------------------------------------------------
+
+    def _judge(self, sent: _Sent, exchange: ObservedExchange) -> None:
+        """Take an answer apart: parts that failed, and parts that are done now."""
+        unsettled = sent.client.unsettled.get(exchange.api, {})
+        parts = request_parts(sent.exchange, self._names)
+        found = results_of(exchange, parts, self._names)
+        # An answer may be about parts that the request did not list: those of a session.
+        self._continue(sent, [each for each in found if each in unsettled])
+        by_code: dict[int, dict[Part, Result]] = {}
+        for part, result in found.items():
+            if part in sent.again or part not in unsettled:
+                code = 0 if (exchange.api, result.code) in _STEPS else result.code
+                by_code.setdefault(code, {})[part] = result
+        for code, results in by_code.items():
+            is_done = code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+            outcome: Outcome = "done" if is_done else "refused"
+            self._settle(sent, outcome, exchange.response_time, code=code, results=results)
+
+    def _time_out(self, client: Client, new: _Sent) -> None:
+        """Note requests without an answer so far whose batches a Produce has again."""
+        time = new.exchange.request_time
+        late = [
+            sent
+            for sents in self._open.values()
+            for sent in sents.values()
+            if sent.client is client
+            and sent.exchange.api == "Produce"
+            and time - sent.exchange.request_time > _TIMEOUT_S
+            and not sent.is_timed_out
+        ]
+        parts = set(request_parts(new.exchange, self._names)) if late else set()
+        for sent in late:
+            if not parts.isdisjoint(request_parts(sent.exchange, self._names)):
+                self._settle(sent, "timed-out", time)
+                sent.is_timed_out = True
+
+    def _note_late(self, sent: _Sent, exchange: ObservedExchange) -> None:
+        """Note the answer to a request that was sent again before it came."""
+        if exchange.response_body is None:
+            return
+        parts = request_parts(sent.exchange, self._names)
+        found = results_of(exchange, parts, self._names)
+        unsettled = sent.client.unsettled.get(exchange.api, {})
+        for history, _ in _by_history([p for p in parts if p in unsettled], unsettled):
+            for one in history.tries:
+                if one.number == sent.number:
+                    one.answers = {part: found[part] for part in history.parts if part in found}
+
+    def _continue(self, sent: _Sent, parts: Sequence[Part]) -> None:
+        """Add a request to the histories of parts that it sends again."""
+        unsettled = sent.client.unsettled.get(sent.exchange.api, {})
+        more = [part for part in parts if part not in sent.again]
+        for history, again in _by_history(more, unsettled):
+            last = history.last
+            if (last.end or last.time) <= sent.exchange.request_time:
+                sent.again.update(dict.fromkeys(again))
+                self._split(history, again).add(self._try(sent))
+
+    def _settle(
+        self,
+        sent: _Sent,
+        outcome: Outcome,
+        end: float | None,
+        *,
+        code: int = 0,
+        by_client: bool | None = None,
+        results: dict[Part, Result] | None = None,
+    ) -> None:
+        """Note what came of a request, for the parts of its `results` or for all."""
+        client, api = sent.client, sent.exchange.api
+        unsettled = client.unsettled.setdefault(api, {})
+        is_failure = outcome not in ("done", "not-recorded")
+        if results is not None:
+            parts = list(results)
+        elif is_failure and sent.is_wanted:
+            parts = request_parts(sent.exchange, self._names)
+        else:
+            parts = list(sent.again)
+        settled: list[History] = []
+        known = [part for part in parts if part in unsettled]
+        for history, again in _by_history(known, unsettled):
+            settled.append(self._split(history, again))
+        fresh = {part for part in parts if part not in unsettled}
+        if fresh and is_failure and sent.is_wanted:
+            settled += self._begin(sent, fresh)
+        for history in settled:
+            one = next((each for each in history.tries if each.number == sent.number), None)
+            if one is None:
+                continue
+            one.outcome, one.end, one.code, one.by_client = outcome, end, code, by_client
+            one.results = {p: r for p, r in (results or {}).items() if p in history.parts}
+            self._note_proxy(sent, one, history)
+            if is_failure:
+                history.failures[one.error or outcome] += 1
+            if outcome == "done":
+                self._end(history, history.conclude())
+            elif outcome == "not-recorded":
+                self._end(history, "not-recorded")
+            elif outcome == "open":
+                self._end(history, "open")
+
+    def _begin(self, sent: _Sent, parts: set[Part]) -> list[History]:
+        """Return the history of parts that fail for the first time; none beyond the limit."""
+        if self._parts + len(parts) > PARTS_MAX:
+            self.overflow += 1
+            return []
+        self._parts += len(parts)
+        history = History(sent.exchange.api, sent.client, parts, [self._try(sent)])
+        sent.client.unsettled[sent.exchange.api].update(dict.fromkeys(parts, history))
+        return [history]
+
+    def _split(self, history: History, parts: set[Part]) -> History:
+        """Return the history of these parts alone."""
+        rest = history.parts - parts
+        if not rest:
+            return history
+        unsettled = history.client.unsettled[history.api]
+        if not any(each.names for each in rest):
+            # Only the session is left, which its partitions have moved out of.
+            self._forget(history, rest)
+            history.parts -= rest
+            return history
+        found = history.split(parts)
+        unsettled.update(dict.fromkeys(parts, found))
+        return found
+
+    def _forget(self, history: History, parts: set[Part]) -> None:
+        unsettled = history.client.unsettled[history.api]
+        for each in parts:
+            unsettled.pop(each, None)
+        self._parts -= len(parts)
+
+    def _end(self, history: History, ending: Ending) -> None:
+        """Report a history whose end is known, or that cannot be followed any more."""
+        self._forget(history, history.parts)
+        first, client = history.first, history.client
+        if history.count == 1 and first.by_client and history.api in _LEFT_OPEN:
+            return
+        history.ending = ending
+        client.failed += 1
+        client.sent_again += history.count > 1
+        client.endings[ending] += 1
+        if len(self.histories) < HISTORIES_MAX:
+            self.histories.append(history)
+        is_remark = ending == "not-again" and history.count == 1 and first.outcome == "refused"
+        details = {"api": history.api, "tries": history.count, "error": first.error or None}
+        kind = "error" if is_remark else ending
+        self.events.add(Event(first.time, kind, client.name, history.text(), details=details))
+
+    def _end_all(self, ending: Ending) -> None:
+        """End all histories, as nothing more of them is recorded."""
+        for client in self.clients.values():
+            for unsettled in client.unsettled.values():
+                for history, _ in _by_history(unsettled, unsettled):
+                    self._end(history, ending)
+
+    def _try(self, sent: _Sent) -> Try:
+        exchange = sent.exchange
+        server = exchange.first.server
+        node = self._nodes.get(server)
+        return Try(
+            sent.number, exchange.request_time, server if node is None else f"broker {node}",
+            exchange.first.connection, exchange.correlation_id,
+        )  # fmt: skip
+
+    # -- beside histories ----------------------------------------------------------------------
+
+    def _client(self, exchange: ObservedExchange) -> Client | None:
+        """Return the client that sends a request; None beyond the limit."""
+        connection = exchange.first.connection
+        host = connection.partition("-")[0].rpartition(":")[0]
+        key = exchange.client_id, host
+        client = self.clients.get(key)
+        if client is None:
+            if len(self.clients) >= CLIENTS_MAX:
+                self.overflow += 1
+                return None
+            client = self.clients[key] = Client(*key)
+        client.connections += connection not in self._open
+        return client
+
+    def _passed(self, exchange: ObservedExchange) -> _Sent | None:
+        """Return the client's request that a proxy passes on, or whose answer it gets."""
+        came_on = self._passed_on.get(exchange.first.connection, "")
+        return self._open.get(came_on, {}).get(exchange.correlation_id)
+
+    def _note_proxy(self, sent: _Sent, one: Try, history: History) -> None:
+        """Note what a proxy and the node behind it did with a request."""
+        if sent.exchange.first.connection not in self._proxied:
+            return
+        one.passed_on = sent.passed_on
+        if sent.answers is not None:
+            parts = request_parts(sent.exchange, self._names)
+            found = results_of(sent.answers, parts, self._names)
+            one.answers = {part: found[part] for part in history.parts if part in found}
+
+    def _note_lookup(self, client: Client, sought: list[Part]) -> None:
+        """Note that a client looks for a coordinator, after one refused requests as it is none."""
+        names = {value for part in sought for _, value in part.names}
+        for api, unsettled in client.unsettled.items():
+            for part, history in () if api == "FindCoordinator" else unsettled.items():
+                named = {v for kind, v in part.names if kind in (GROUP, TRANSACTIONAL_ID)}
+                if named & names and history.last.code in _MOVED:
+                    history.lookups += 1
+
+    def _learn_nodes(self, exchange: ObservedExchange) -> None:
+        """Note the addresses of brokers in answers."""
+        body = exchange.response_body
+        found: list[Any] = []
+        if exchange.api in ("DescribeCluster", "Metadata"):
+            found = body.brokers
+        elif exchange.api == "FindCoordinator":
+            found = body.coordinators or [body]
+        for each in found:
+            node = getattr(each, "broker_id", getattr(each, "node_id", -1))
+            if each.host and node >= 0:
+                for host in _LOCAL.get(each.host, (each.host,)):
+                    self._nodes[address_text((host, each.port))] = node
+
+    def _pass_to(self, time: float) -> None:
+        """End what may have gone on in a time without a recording."""
+        if self._latest and self._recordings.holes(self._latest, time, REST_S):
+            self._open.clear()
+            self._end_all("not-recorded")
+        self._latest = max(self._latest, time)
+
+    def _is_late(self, sent: _Sent) -> bool:
+        """Whether a request without an answer waits for longer than it should."""
+        exchange = sent.exchange
+        body = exchange.request_body
+        if is_held_for_members(exchange.api_key, body):
+            return False
+        waits = getattr(body, "max_wait_ms", 0) / 1000
+        return self._latest - exchange.request_time > waits + _ANSWER_S
+
+
+def _by_history(
+    parts: Iterable[Part], unsettled: Mapping[Part, History]
+) -> list[tuple[History, set[Part]]]:
+    """Return the histories of parts, each with those that it is about."""
+    found: dict[int, tuple[History, set[Part]]] = {}
+    for part in parts:
+        history = unsettled[part]
+        found.setdefault(id(history), (history, set()))[1].add(part)
+    return list(found.values())
+
+
+def _note_software(client: Client, body: Any) -> None:
+    software = f"{body.client_software_name} {body.client_software_version}".strip()
+    client.software = software or client.software
