@@ -14,7 +14,7 @@ PINNED_SPARK := .ci/requirements-spark.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup quick spark demo demo-brokers test proof acceptance sanitize check bench interop interop-brokers generate sim nemesis
-.PHONY: docs dist sbom pins vulnerabilities
+.PHONY: compat docs dist sbom pins vulnerabilities
 
 setup: $(STAMP)
 
@@ -82,14 +82,15 @@ proof: setup spark
 
 # Everything with full counts, for a release: hours. Every test, also those that `make test` leaves to
 # the searches; the searches, with time for all of them; every mutant; brokers and controllers that
-# fail under producers; a million cases for the sanitized engine; the floors of the benchmarks, last.
-# The first part that fails ends it.
+# fail under producers; other clients' tests; a million cases for the sanitized engine; the floors of
+# the benchmarks, last. The first part that fails ends it.
 ACCEPTANCE_SECONDS ?= 14400
 acceptance: setup check spark
 	$(BIN)/python -m tools.twice --numprocesses 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m tools.proof --seconds $(ACCEPTANCE_SECONDS) --seeds 0-99999
 	$(BIN)/python -m tests.mutants --all
 	$(BIN)/python -m tests.failures
+	$(MAKE) --no-print-directory compat
 	$(MAKE) --no-print-directory sanitize
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m tests.bench --strict
@@ -116,6 +117,11 @@ interop: setup
 interop-brokers: setup
 	$(BIN)/python -m pip install --quiet --editable '.[interop]'
 	$(BIN)/python -m tests.interop.clients --brokers
+
+# The tests of other people's clients, against real Kafka and through the proxy: half an hour, and more
+# where they have to be built first.
+compat: setup
+	$(BIN)/python -m tests.compat
 
 generate: setup
 	$(BIN)/python -m codegen generate

@@ -83,6 +83,11 @@ PARTS = (
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
     Part("traffic", 0.04, ("tools.twice", "tests/interop/test_mixed_traffic.py")),
     Part("spark", 0.09, ("tools.twice", "tests/spark/cluster", "tests/spark/killed")),
+    Part(
+        "compat",
+        0.05,
+        ("tests.compat", "--of-the-day", "--through", "proxy", "--within", "{seconds}"),
+    ),
     Part("long cases", 0.08, ("tools.twice", "-m", "full", "--of-the-day", "6")),
     Part("engine", 0.02, ("tests.engine", "--cases", "50000000", "--within", "{seconds}")),
     Part("sanitized engine", 0.02, ("tools.sanitize", "--within", "{seconds}")),

@@ -1,5 +1,7 @@
 """Probes in Go and JavaScript: their clients are fetched, built and kept in the cache folder.
 
+The clients' own tests in Go are built here too, as the same modules have them.
+
 Owns `.cache/probes-go-*` and `.cache/probes-js-*`. go.mod, go.sum and package-lock.json pin
 versions.
 """
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from tests.support.kafka.maven import CACHE, exclusive
 
-__all__ = ["go_command", "go_missing", "node_command", "node_missing"]
+__all__ = ["go_command", "go_folder", "go_missing", "go_tests", "node_command", "node_missing"]
 
 _HERE = Path(__file__).resolve().parent
 _GO = _HERE / "go"
@@ -44,16 +46,21 @@ def go_command(name: str) -> Callable[[], Sequence[str]]:
     """The probe that is the folder `name` below `go`; it is built first if its sources are new."""
 
     def command() -> Sequence[str]:
-        target = CACHE / f"probes-go-{_go_digest()}" / name
-        with exclusive("probes-go"):
-            if not target.exists():
-                made = target.with_suffix(".new")
-                result = _go("build", "-o", str(made), f"./{name}")
-                assert result.returncode == 0, result.stderr
-                made.rename(target)
-        return [str(target)]
+        return [_built(name, "build", f"./{name}")]
 
     return command
+
+
+def go_tests(package: str) -> str:
+    """The program with the tests of a package; it is built first if pinned versions are new."""
+    return _built(f"{package.rpartition('/')[2]}.test", "test", "-c", package)
+
+
+def go_folder(package: str) -> Path:
+    """Where the sources of a package are, among which its tests expect to run."""
+    result = _go("list", "-f", "{{.Dir}}", package)
+    assert result.returncode == 0, result.stderr
+    return Path(result.stdout.strip())
 
 
 def node_command(name: str) -> Callable[[], Sequence[str]]:
@@ -75,6 +82,19 @@ def _go_modules_missing() -> str:
     with exclusive("probes-go"):
         result = _go("mod", "download")
     return f"Go modules: {result.stderr.strip()[-300:]}" if result.returncode else ""
+
+
+def _built(name: str, *words: str) -> str:
+    """A program in the cache folder, made with these words if it is not there."""
+    target = CACHE / f"probes-go-{_go_digest()}" / name
+    with exclusive("probes-go"):
+        if not target.exists():
+            made = target.with_suffix(".new")
+            command, *rest = words
+            result = _go(command, "-o", str(made), *rest)
+            assert result.returncode == 0, result.stderr
+            made.rename(target)
+    return str(target)
 
 
 @functools.cache

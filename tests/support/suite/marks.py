@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Folder, path or test id under `tests` -> marks. The longest that a test's id begins with counts.
 MARKS: dict[str, tuple[str, ...]] = {
+    "compat/": (),
     "crash/": ("search", "slow"),
     "engine/": ("search", "slow"),
     "fuzz/": ("search", "slow"),

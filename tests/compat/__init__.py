@@ -1,0 +1,1 @@
+"""Test suites of other clients, run against a server that speaks Kafka's protocol."""
