@@ -371,21 +371,13 @@ class Node:
         self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
     ) -> None:
         # Few nodes have the endpoint; the others need not load an HTTP library.
-        from kraftwire.node.metrics_http import MetricsEndpoint
+        from kraftwire.node.metrics_http import scrapes
+        from kraftwire.transport.http_server import HttpServer
 
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
-        endpoint = MetricsEndpoint(lambda: render(self._samples(parts)))
-
-        async def serve(stream: trio.SocketStream) -> None:
-            try:
-                address = stream.socket.getpeername()[0]
-            except OSError:  # the peer has already left
-                stream.socket.close()
-                return
-            await endpoint.serve(stream, address)
-
+        server = HttpServer(scrapes(lambda: render(self._samples(parts))))
         for listening in await bind(place, self.config.limits.backlog):
-            nursery.start_soon(trio.serve_listeners, serve, [listening])
+            nursery.start_soon(trio.serve_listeners, server.accept, [listening])
         log("info", "metrics", address=f"{host}:{port}")
 
     def _samples(self, parts: Assembly) -> Iterator[Sample]:

@@ -16,7 +16,8 @@ import trio.testing
 
 from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_SIZE_MAX
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
-from kraftwire.node.metrics_http import METRICS_CONNECTIONS_MAX, MetricsEndpoint
+from kraftwire.node.metrics_http import scrapes
+from kraftwire.transport.http_server import HTTP_CONNECTIONS_MAX, HttpServer
 from tests.hostile.served import request_frame
 from tests.support.kafka.process import free_ports
 from tests.support.nodes.process import NodeQuorum, describe
@@ -106,7 +107,7 @@ GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 STRANGER, SCRAPER = "203.0.113.1", "192.0.2.1"
 
 
-async def _scrape(endpoint: MetricsEndpoint, nursery: trio.Nursery, address: str) -> bytes:
+async def _scrape(endpoint: HttpServer, nursery: trio.Nursery, address: str) -> bytes:
     """The answer to an honest scrape, which has to come within a second."""
     stream, far = trio.testing.memory_stream_pair()
     nursery.start_soon(endpoint.serve, far, address)
@@ -123,9 +124,9 @@ async def test_held_connections_keep_no_scraper_out(
 ) -> None:
     """They send nothing, half a request, or a whole one whose answer they never read; some of them
     come from the scraper's own machine."""
-    endpoint = MetricsEndpoint(lambda: b"up 1\n")
+    endpoint = HttpServer(scrapes(lambda: b"up 1\n"))
     held = []
-    for _ in range(2 * METRICS_CONNECTIONS_MAX):
+    for _ in range(2 * HTTP_CONNECTIONS_MAX):
         stream, far = trio.testing.lockstep_stream_pair()
         nursery.start_soon(endpoint.serve, far, address)
         if sent:
@@ -142,11 +143,11 @@ async def test_one_who_opens_connections_without_a_pause_loses_only_its_own(
     nursery: trio.Nursery
 ) -> None:
     """A scraper on a slow line, which sends its request while they come."""
-    endpoint = MetricsEndpoint(lambda: b"up 1\n")
+    endpoint = HttpServer(scrapes(lambda: b"up 1\n"))
     slow, far = trio.testing.memory_stream_pair()
     nursery.start_soon(endpoint.serve, far, SCRAPER)
     for part in (GET[:9], GET[9:]):
-        for _ in range(5 * METRICS_CONNECTIONS_MAX):
+        for _ in range(5 * HTTP_CONNECTIONS_MAX):
             _, strange = trio.testing.memory_stream_pair()
             nursery.start_soon(endpoint.serve, strange, STRANGER)
         await trio.testing.wait_all_tasks_blocked()

@@ -19,7 +19,7 @@ LAYERS = (
     ("security",),
     ("raft", "log", "controller", "faults"),
     ("replica", "transport", "capture"),
-    ("node", "sim", "decode"),
+    ("node", "sim", "decode", "control"),
     ("proxy",),
     ("story", "client"),
     ("spark", "inspect", "testing"),
@@ -30,9 +30,9 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Libraries that are slow to import or shape the code around them stay where they belong.
 LIBRARIES = {
-    "trio": {"node", "client", "proxy", "transport", "testing"},
+    "trio": {"control", "node", "client", "proxy", "transport", "testing"},
     "click": {"cli"},
-    "h11": {"node"},
+    "h11": {"transport"},
     "construct": {"decode"},
     "cryptography": {"capture", "security"},
     "ssl": {"security", "transport"},

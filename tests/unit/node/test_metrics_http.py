@@ -8,24 +8,21 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.node.metrics_http import HTTP_REQUEST_SIZE_MAX, SCRAPE_SECONDS_MAX, serve_http
+from kraftwire.node.metrics_http import scrapes
+from kraftwire.transport.http_server import HTTP_REQUEST_SIZE_MAX, PATIENCE_S, serve_http
 from tests.support.suite.autojump import autojump
 
 pytestmark = pytest.mark.trio
 
 CONTENT = b"up 1\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-def content() -> bytes:
-    """The metrics that the endpoint serves."""
-    return CONTENT
+HANDLER = scrapes(lambda: CONTENT)
 
 
 async def fetch(nursery: trio.Nursery, asked: bytes) -> bytes:
     """Send bytes to an endpoint, and return what it answers until it closes."""
     stream, own = trio.testing.memory_stream_pair()
-    nursery.start_soon(serve_http, own, content)
+    nursery.start_soon(serve_http, own, HANDLER)
     await stream.send_all(asked)
     return b"".join([bytes(data) async for data in stream])
 
@@ -96,24 +93,24 @@ async def test_half_a_request_is_dropped_in_time(nursery: trio.Nursery, asked: b
     """A peer that falls silent does not keep its connection."""
     begin = trio.current_time()
     assert await fetch(nursery, asked) == b""
-    assert trio.current_time() - begin == pytest.approx(SCRAPE_SECONDS_MAX)
+    assert trio.current_time() - begin == pytest.approx(PATIENCE_S)
 
 
 @autojump
 async def test_a_request_that_trickles_is_dropped_in_time(nursery: trio.Nursery) -> None:
     """Each byte is progress, but the time allowed is that of the whole request."""
     stream, own = trio.testing.memory_stream_pair()
-    nursery.start_soon(serve_http, own, content)
+    nursery.start_soon(serve_http, own, HANDLER)
     begin = trio.current_time()
     await send_without_end(stream, b"G", 1)
-    assert trio.current_time() - begin <= SCRAPE_SECONDS_MAX + 1
+    assert trio.current_time() - begin <= PATIENCE_S + 1
 
 
 @autojump
 async def test_a_request_without_end_is_not_kept(nursery: trio.Nursery) -> None:
     """The endpoint stops reading once the head is longer than any scraper's."""
     stream, own = trio.testing.lockstep_stream_pair()
-    nursery.start_soon(serve_http, own, content)
+    nursery.start_soon(serve_http, own, HANDLER)
     taken = await send_without_end(stream, b"x" * 1024, 0)
     assert taken <= HTTP_REQUEST_SIZE_MAX + 1024
 
@@ -124,15 +121,15 @@ async def test_a_peer_that_does_not_read_is_dropped_in_time() -> None:
     stream, own = trio.testing.lockstep_stream_pair()
     begin = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_http, own, content)
+        nursery.start_soon(serve_http, own, HANDLER)
         await stream.send_all(GET)
-    assert trio.current_time() - begin == pytest.approx(SCRAPE_SECONDS_MAX)
+    assert trio.current_time() - begin == pytest.approx(PATIENCE_S)
 
 
 async def test_a_peer_that_leaves_ends_its_task(nursery: trio.Nursery) -> None:
     """A port scan connects and closes again."""
     stream, own = trio.testing.memory_stream_pair()
     await stream.aclose()
-    nursery.start_soon(serve_http, own, content)
+    nursery.start_soon(serve_http, own, HANDLER)
     await trio.testing.wait_all_tasks_blocked()
     assert not nursery.child_tasks
