@@ -39,6 +39,11 @@ class _BadRules(click.ClickException):
               "all clients are that user; without, clients log in themselves.")
 @click.option("--listener-config", metavar="FILE",
               help="Kafka's properties of TLS for the proxy's own listeners.")
+@click.option("--control", metavar="HOST:PORT",
+              help="Serve rules, requests and the capture over HTTP there, as JSON.")
+@click.option("--control-token-file", metavar="FILE",
+              help="What clients of --control have to know; required if others than this machine "
+              "reach it.")
 def proxy(
     upstream: str,
     listen: str,
@@ -47,6 +52,8 @@ def proxy(
     capture: str | None,
     command_config: str | None,
     listener_config: str | None,
+    control: str | None,
+    control_token_file: str | None,
 ) -> int:
     """Stand between clients and a cluster, and let requests fail as rules say.
 
@@ -77,6 +84,8 @@ def proxy(
         upstream_security=security,
         listener_tls=tls,
         capture=capture,
+        control=None if control is None else listen_address(control, "--control"),
+        control_token=None if control_token_file is None else _token(control_token_file),
     )
     for line in security.warnings if security else ():
         _say(line)
@@ -93,6 +102,13 @@ def _rules(path: str | None) -> list[FaultRule]:
         return read_rules(path)
     except UsageError as error:
         raise _BadRules(str(error)) from None
+
+
+def _token(path: str) -> str:
+    """Read the token of a control interface. Raises: UsageError; OSError."""
+    from kraftwire.control.access import read_token
+
+    return read_token(path)
 
 
 def _say(text: str) -> None:

@@ -37,10 +37,7 @@ def read_rules(path: str | Path, offered: Offered = messages.API_VERSIONS) -> li
     Raises: UsageError with file and line for a mistake; OSError.
     """
     name = str(path)
-    try:
-        text = read_small_file(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: it is no UTF-8: {error.reason} at byte {error.start}") from None
+    text = _decoded(name, read_small_file(path))
     if name.endswith(".json"):
         rows = list(_json_rows(name, text))
     elif name.endswith(".toml"):
@@ -48,6 +45,22 @@ def read_rules(path: str | Path, offered: Offered = messages.API_VERSIONS) -> li
     else:
         raise UsageError(f"{name}: a file of rules ends with .json or .toml")
     return [_rule(name, text, row, offered) for row in rows]
+
+
+def parse_rule(name: str, data: bytes, offered: Offered = messages.API_VERSIONS) -> FaultRule:
+    """Return the rule of one row in JSON.
+
+    Raises: UsageError with the name and the line for a mistake.
+    """
+    text = _decoded(name, data)
+    return _rule(name, text, _Row(_json(name, text), 0, len(text)), offered)
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: it is no UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _rule(name: str, text: str, row: _Row, offered: Offered) -> FaultRule:
@@ -69,9 +82,9 @@ def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _json_rows(name: str, text: str) -> Iterator[_Row]:
+def _json(name: str, text: str) -> Any:
     try:
-        whole = json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise UsageError(f"{name}:{error.lineno}: {error.msg}") from None
     except _TwiceError as error:
@@ -80,6 +93,10 @@ def _json_rows(name: str, text: str) -> Iterator[_Row]:
         raise UsageError(f"{name}:{line}: {error.key} is there twice") from None
     except RecursionError:
         raise UsageError(f"{name}: it is nested too deeply") from None
+
+
+def _json_rows(name: str, text: str) -> Iterator[_Row]:
+    whole = _json(name, text)
     _check_shape(name, whole)
     decoder = json.JSONDecoder()
     begin = _JSON_RULES.match(text)

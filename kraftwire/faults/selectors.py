@@ -123,7 +123,7 @@ def select(
     given = names or {}
     by_key: dict[int, range] = {}
     for api in (apis,) if isinstance(apis, str) else apis:
-        keys = _keys(api, offered)
+        keys = api_keys(api, offered)
         fitting = {key: _fitting(key, offered[key], versions, given, sender) for key in keys}
         by_key |= {key: found for key, found in fitting.items() if found}
         if not any(fitting.values()):
@@ -131,7 +131,8 @@ def select(
     return Selector(versions=by_key, node=node, sender=sender, client_id=client_id, names=given)
 
 
-def _keys(api: str, offered: Offered) -> list[int]:
+def api_keys(api: str, offered: Offered) -> list[int]:
+    """Return the keys of the APIs with a name, or that fit a glob. Raises: RowError for none."""
     found = [key for key in offered if fnmatchcase(messages.API_NAMES[key], api)]
     if not found:
         known = [messages.API_NAMES[key] for key in offered]

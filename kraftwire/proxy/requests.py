@@ -113,8 +113,11 @@ class RequestFlow(FrameFlow):
         is_shown = handling == _HOLD_LOGIN and self._records
         exchange.reads_response = exchange.reads_response or is_shown
         is_held = handling == _HOLD or is_shown
+        self._needs_body = False
         if self._has_rules:
             is_held = self._judge_head(exchange) or is_held
+        if not self._needs_body:
+            self._note(exchange)
         if is_held:
             self._exchange = exchange
             return held(size)
@@ -138,6 +141,11 @@ class RequestFlow(FrameFlow):
             self._head(exchange), self._state.now, body, partial(shared.topics.name, None)
         )
 
+    def _note(self, exchange: Exchange) -> None:
+        """Note a request about which rules have decided."""
+        if self._state.shared.requests is not None:
+            self._state.shared.requests.add(self._head(exchange), exchange.decision.rule)
+
     def _head(self, exchange: Exchange) -> RequestHead:
         name = None if self._id_size < 0 or self._client is None else client_id(self._client)
         return RequestHead(exchange.api_key, exchange.api_version, name, self._state.node)
@@ -159,12 +167,15 @@ class RequestFlow(FrameFlow):
             header, body, end = decode_request(payload)
         except WireError:
             # The node judges it.
+            if self._needs_body:
+                self._note(exchange)
             self._record(frame(payload))
             self._carry_out(exchange.decision)
             self._go(exchange, payload)
             return
         if self._needs_body:
             self._decide(exchange, body)
+            self._note(exchange)
         decision = exchange.decision
         sent, shown = payload, None
         if isinstance(body, SaslAuthenticateRequest):

@@ -8,14 +8,15 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
 import trio
 
+from kraftwire.control.request_log import RequestLog
 from kraftwire.errors import FAULTS, ApiError, SecurityError, UsageError, WireError
 from kraftwire.faults.rows import shown_row
 from kraftwire.faults.rules import FaultRule, FaultRules
@@ -27,7 +28,7 @@ from kraftwire.proxy.connection import ProxiedConnection
 from kraftwire.proxy.events import Side
 from kraftwire.proxy.layer import ProxyLayer
 from kraftwire.proxy.nodes import NodeTable
-from kraftwire.proxy.settings import ProxySettings
+from kraftwire.proxy.settings import WILDCARDS, ProxySettings
 from kraftwire.proxy.state import ConnectionState, Shared
 from kraftwire.proxy.upstream import TIMEOUT_S, Upstream
 from kraftwire.transport.listening import Interface, interfaces, listen
@@ -46,6 +47,8 @@ _WANTS_LOGIN = (
     "the cluster wants a login: brokers are listed once a client has logged in and asked for them"
 )
 _TOO_MANY = "a connection is refused: {} are open, as many as there may be"
+
+Accept = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 class Proxy:
@@ -76,6 +79,7 @@ class Proxy:
             find_here=self._table.find_here,
             rules=self.rules,
             records=self._capture is not None,
+            requests=RequestLog() if settings.control is not None else None,
         )
         self._interfaces: tuple[Interface, ...] = ()
         self._next_port = 0
@@ -121,32 +125,67 @@ class Proxy:
             note = f"; passed without a place for the error: {missed}" if missed else ""
             yield f"rule {rule.id} ({keys}): {rule.count} requests{note}"
 
-    async def _prepare(self) -> tuple[list[socket.socket], Message | None]:
-        """Take the port, and ask the cluster for its nodes; None if it wants a login first."""
-        host, port = self._settings.listen
-        try:
-            self._interfaces = await interfaces(host)
-            sockets = listen(self._interfaces, port, _BACKLOG)
-        except OSError as error:
-            text = error.strerror or str(error)
-            raise OSError(error.errno, text, address_text((host, port))) from None
-        self._next_port = port and port + 1
-        try:
-            return sockets, await self._upstream.nodes()
-        except BaseException:
-            for one in sockets:
-                one.close()
-            raise
+    async def _prepare(self) -> tuple[list[list[socket.socket]], Message | None]:
+        """Take the ports, and ask the cluster for its nodes; None if it wants a login first."""
+        found = []
+        with ExitStack() as stack:
+            for address in (self._settings.listen, self._settings.control):
+                if address is None:
+                    continue
+                addresses, sockets = await _bind(address)
+                self._interfaces = self._interfaces or addresses
+                found.append(sockets)
+                for one in sockets:
+                    stack.callback(one.close)
+            self._next_port = self._settings.listen[1] and self._settings.listen[1] + 1
+            nodes = await self._upstream.nodes()
+            stack.pop_all()
+            return found, nodes
 
-    def _start(self, sockets: list[socket.socket], nodes: Message | None) -> Address:
-        self.bootstrap = self._advertised(sockets)
+    def _start(self, sockets: list[list[socket.socket]], nodes: Message | None) -> Address:
+        bootstrap, *control = sockets
+        self.bootstrap = self._advertised(bootstrap)
         self._announce(f"bootstrap {address_text(self.bootstrap)}")
-        self._accept(sockets, None)
+        self._accept(bootstrap, partial(self._serve, None))
+        for each in control:
+            self._start_control(each)
         if nodes is None:
             self._say(_WANTS_LOGIN)
         else:
             rewrite_response(nodes, self._upstream.role, self._table.find_here)
         return self.bootstrap
+
+    def _start_control(self, sockets: list[socket.socket]) -> None:
+        # Few proxies have the interface; the others need not load an HTTP library.
+        from kraftwire.control.access import Access
+        from kraftwire.control.interface import BODY_BYTES_MAX, ControlInterface
+        from kraftwire.transport.http_server import HttpServer
+
+        settings = self._settings
+        assert settings.control is not None
+        assert self._shared.requests is not None
+        interface = ControlInterface(
+            Access(settings.control_token),
+            rules=self.rules,
+            add_rule=self.add_rule,
+            requests=self._shared.requests,
+            capture=settings.capture,
+        )
+        tls = None if settings.listener_tls is None else settings.listener_tls.context
+        server = HttpServer(interface.answer, body_max=BODY_BYTES_MAX, tls=tls)
+        host = settings.control[0]
+        if host in WILDCARDS and settings.advertised_host:
+            host = settings.advertised_host
+        address = address_text((host, sockets[0].getsockname()[1]))
+        self._announce(f"control {'http' if tls is None else 'https'}://{address}")
+        self._accept(sockets, partial(self._serve_control, server.accept))
+
+    async def _serve_control(self, accept: Accept, accepted: trio.SocketStream) -> None:
+        """Serve a connection to the control interface, whatever happens."""
+        try:
+            await accept(accepted)
+        except (ExceptionGroup, *FAULTS) as fault:
+            self._say(f"a control connection is ended by a bug: {fault!r}")
 
     def _open_listener(self, node: Node) -> Address:
         """Open the listener of a node that is new. Raises: UsageError."""
@@ -158,7 +197,7 @@ class Proxy:
             self._next_port += 1
         address = self._advertised(sockets)
         self._announce(f"{node.role} {node.id} {address_text(address)}")
-        self._accept(sockets, node)
+        self._accept(sockets, partial(self._serve, node))
         return address
 
     def _listen_near(self, port: int) -> list[socket.socket]:
@@ -174,11 +213,11 @@ class Proxy:
         host = self._settings.advertised_host or self._settings.listen[0]
         return host, sockets[0].getsockname()[1]
 
-    def _accept(self, sockets: list[socket.socket], node: Node | None) -> None:
+    def _accept(self, sockets: list[socket.socket], accept: Accept) -> None:
         assert self._nursery is not None
         listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in sockets]
         serve = partial(trio.serve_listeners, handler_nursery=self._nursery)
-        self._nursery.start_soon(serve, partial(self._serve, node), listeners)
+        self._nursery.start_soon(serve, accept, listeners)
 
     async def _serve(self, node: Node | None, accepted: trio.SocketStream) -> None:
         """Serve one client, whatever happens."""
@@ -260,3 +299,14 @@ class Proxy:
             self._said.clear()
         self._said[text] = now
         self._say_line(text)
+
+
+async def _bind(address: Address) -> tuple[tuple[Interface, ...], list[socket.socket]]:
+    """Listen where a proxy was told to. Raises: OSError with the address."""
+    host, port = address
+    try:
+        addresses = await interfaces(host)
+        return addresses, listen(addresses, port, _BACKLOG)
+    except OSError as error:
+        text = error.strerror or str(error)
+        raise OSError(error.errno, text, address_text(address)) from None

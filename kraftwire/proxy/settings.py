@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 from kraftwire.properties import Properties
-from kraftwire.protocol.endpoint import Address, parse_endpoint
+from kraftwire.protocol.endpoint import Address, is_loopback, parse_endpoint
 from kraftwire.security.credentials import GSSAPI
 from kraftwire.security.settings import PLAINTEXT, PROTOCOLS, SSL, SecuritySettings, client_settings
 from kraftwire.security.tls import TlsContext, server_tls
@@ -33,18 +33,26 @@ class ProxySettings:
     upstream_security: ClientSecurity | None = None
     listener_tls: TlsContext | None = None
     capture: str | None = None
+    control: Address | None = None
+    control_token: str | None = None
 
     def __post_init__(self) -> None:
-        if self.listen[0] in WILDCARDS and not self.advertised_host:
-            problem = "every address is listened to, so clients need --advertised-host"
-            raise UsageError(f"--listen {self.listen[0]}: {problem}")
+        for option, address in (("--listen", self.listen), ("--control", self.control)):
+            if address is not None and address[0] in WILDCARDS and not self.advertised_host:
+                problem = "every address is listened to, so clients need --advertised-host"
+                raise UsageError(f"{option} {address[0]}: {problem}")
+        if self.control is None and self.control_token is not None:
+            raise UsageError("--control-token-file is for --control, which is not there")
+        if self.control and self.control_token is None and not is_loopback(self.control[0]):
+            problem = "others than this machine may reach it, so it needs --control-token-file"
+            raise UsageError(f"--control {self.control[0]}: {problem}")
 
 
-def listen_address(text: str) -> Address:
+def listen_address(text: str, option: str = "--listen") -> Address:
     """Read where to listen, a host and a port. Raises: UsageError."""
     endpoint = parse_endpoint(f"LISTEN://{text}")
     if endpoint is None:
-        raise UsageError(f"--listen: expected host:port, found {text!r}")
+        raise UsageError(f"{option}: expected host:port, found {text!r}")
     return endpoint.host, endpoint.port
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from kraftwire.control.request_log import RequestLog
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.faults.rules import FaultRules
 from kraftwire.proxy.addresses import BROKER, FindHere
@@ -15,13 +16,17 @@ from kraftwire.proxy.traffic import Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What the connections of a proxy share. `records` says that a capture is written."""
+    """What the connections of a proxy share. `records` says that a capture is written.
+
+    `requests` is where requests are noted, if anybody can see it.
+    """
 
     find_here: FindHere
     rules: FaultRules = field(default_factory=FaultRules)
     traffic: Traffic = field(default_factory=Traffic)
     topics: TopicNames = field(default_factory=TopicNames)
     records: bool = False
+    requests: RequestLog | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +115,34 @@ def test_what_a_rule_says_is_what_the_log_shows(servers: str, tmp_path: Path) ->
     for number in (1, 2, 3):
         (line,) = [one for one in proxy.said.splitlines() if f"rule {number} (" in one]
         assert line.endswith("): 1 requests")
+
+
+def _control(url: str, path: str, row: object = None) -> Any:
+    """What the control interface answers; a row is posted."""
+    data = None if row is None else json.dumps(row).encode()
+    request = urllib.request.Request(url + path, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.load(answer)
+
+
+def test_a_rule_that_is_posted_refuses_a_client(servers: str) -> None:
+    """Whoever waits for the request gets it, and the record is not in the log."""
+    with ProxyProcess("--upstream", servers, "--control", "127.0.0.1:0") as proxy:
+        url = proxy.read_line().removeprefix("control ")
+        row = {"api": "Produce", "client_id": "tested", "refuse": "INVALID_REQUIRED_ACKS"}
+        rule = _control(url, "/rules", row)
+        with ThreadPoolExecutor() as pool:
+            client = pool.submit(_python, _PRODUCE_ONCE, proxy.bootstrap, "posted")
+            found: list[dict[str, Any]] = []
+            after = 0
+            while not any(one["rule"] == rule["id"] for one in found):
+                answer = _control(url, f"/requests?api=Produce&after={after}&timeout_s=100")
+                assert answer["requests"], client.result()
+                found += answer["requests"]
+                after = answer["after"]
+        assert client.result().stdout.splitlines() == ["posted failed", "posted 1"]
+        assert [one["client_id"] for one in found] == ["first", "tested"]
+        assert _control(url, "/rules")["rules"] == [{**rule, "count": 1}]
 
 
 @pytest.fixture(scope="module")

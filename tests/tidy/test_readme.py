@@ -18,8 +18,8 @@ from tests.tidy.recipes import NOT_RUN, copy_project, run
 from tests.tidy.sources import ROOT, project_files, show
 
 NOT_RUN_MAX = 12
-# Its commands are run by tests/unit/examples, on a quorum.
-OF_ITS_OWN = ROOT / "docs" / "plaintext-to-sasl-ssl.md"
+# Their commands are run by tests/unit/examples, on a quorum and beside a proxy.
+OF_THEIR_OWN = {ROOT / "docs" / name for name in ("plaintext-to-sasl-ssl.md", "control.md")}
 BLOCK = re.compile(r"^```sh\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTEST = re.compile(r"(?:^|/|\s)(?:python -m )?pytest\b(?P<arguments>.*)")
 
@@ -52,7 +52,7 @@ READMES = [
     path
     for path in project_files()
     if path.name == "README.md" or (path.parent == ROOT / "docs" and path.suffix == ".md")
-    if path != OF_ITS_OWN
+    if path not in OF_THEIR_OWN
 ]
 BLOCKS = [block for path in READMES for block in _blocks(path)]
 

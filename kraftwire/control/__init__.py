@@ -1,0 +1,1 @@
+"""The control interface of a server with rules: HTTP, with JSON."""
