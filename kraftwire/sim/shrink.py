@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 
-from kraftwire.sim.plan import Plan, Weather
+from kraftwire.sim.fewest import fewest
+from kraftwire.sim.plan import Fault, Plan, Weather
 from kraftwire.sim.run import run_plan
 
 _LENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -79,16 +80,13 @@ class _Search:
                 pass
 
     def _drop_faults(self) -> None:
-        """Leave out all faults, halves of them, and so on down to single ones."""
-        size = len(self.best.faults)
-        while size and self._left > 0:
-            start = 0
-            while start < len(self.best.faults):
-                faults = self.best.faults
-                left = faults[:start] + faults[start + size :]
-                if not self._fails(replace(self.best, faults=left)):
-                    start += size
-            size //= 2
+        """Leave out faults, halves of them, and so on down to single ones."""
+
+        def still_fails(faults: list[Fault]) -> list[Fault] | None:
+            fails = self._fails(replace(self.best, faults=tuple(faults)))
+            return list(self.best.faults) if fails else None
+
+        fewest(list(self.best.faults), still_fails, lambda: self._left <= 0)
 
 
 def _until(plan: Plan, length_ms: int) -> Plan:
