@@ -146,7 +146,7 @@ class AcceptedConnection:
             return
         if login is not None and login.is_expired:
             raise ConnectionEnded("session-ended")
-        answer, throttle_ms = await self._answer(payload)
+        answer, throttle_ms = await self._response_frame(payload)
         # TLS has another copy, until it is sent.
         guard = self._service.guard
         copies = 2 if guard is not None and guard.has_tls else 1
@@ -167,7 +167,7 @@ class AcceptedConnection:
         if self._tap:
             self._tap.sent(b"".join(answer))
 
-    async def _answer(self, payload: bytes) -> tuple[Buffers, int]:
+    async def _response_frame(self, payload: bytes) -> tuple[Buffers, int]:
         """Return the frame of the response, and for how long the client is muted after it.
 
         Units: milliseconds. Raises: ConnectionEnded if there is nothing to answer.
@@ -191,9 +191,9 @@ class AcceptedConnection:
                 refusal = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
                 return encode(header, refusal), 0
             self._software = software
-        return await self._dispatch(header, body)
+        return await self._encoded_response(header, body)
 
-    async def _dispatch(self, header: RequestHeader, body: Message) -> tuple[Buffers, int]:
+    async def _encoded_response(self, header: RequestHeader, body: Message) -> tuple[Buffers, int]:
         try:
             response = await self._response_to(self._request(header, body))
             if response is None:

@@ -130,10 +130,10 @@ class NodeContext:
 
     async def answer(self, request: Request) -> Message | None:
         if self._middleware is None:
-            return await self._answer(request)
-        return await self._middleware(request, self._answer)
+            return await self._handled(request)
+        return await self._middleware(request, self._handled)
 
-    async def _answer(self, request: Request) -> Message | None:
+    async def _handled(self, request: Request) -> Message | None:
         handler = handlers.route(request)
         if handler is None:
             return None

@@ -190,14 +190,14 @@ def handler_of(name: str) -> Handler:
         if of_node.code:
             return _refused(request, of_node.code, of_node.text or "")
         try:
-            return await _answer(change, request, context)
+            return await _submitted(change, request, context)
         except ApiError as error:
             return _refused(request, error.code, error.detail)
 
     return handle
 
 
-async def _answer(change: ClusterChange, request: Request, context: Context) -> Message:
+async def _submitted(change: ClusterChange, request: Request, context: Context) -> Message:
     message: Any = request.message
     if not change.decides_nothing and _names_nothing(message, request.version):
         return messages.response_class(message.API_KEY)()
