@@ -145,6 +145,45 @@ def test_a_rule_that_is_posted_refuses_a_client(servers: str) -> None:
         assert _control(url, "/rules")["rules"] == [{**rule, "count": 1}]
 
 
+_PRODUCE_TWICE = """
+import sys
+from confluent_kafka import Producer
+address = sys.argv[1]
+for name, is_idempotent in (("once", True), ("twice", False)):
+    producer = Producer(
+        {"bootstrap.servers": address, "client.id": name, "enable.idempotence": is_idempotent}
+    )
+    offsets = []
+    producer.produce(name, b"a", on_delivery=lambda error, found: offsets.append(found.offset()))
+    assert not producer.flush(60)
+    print(name, *offsets)
+"""
+
+
+def test_the_story_tells_what_became_of_a_lost_answer(servers: str, tmp_path: Path) -> None:
+    """The retry of an idempotent producer is a duplicate that Kafka recognises, others are not."""
+    pytest.importorskip("confluent_kafka")
+    lost = {"api": "Produce", "drop": "after", "times": 1}
+    rules = write_rules(
+        tmp_path / "rules.toml", *({**lost, "client_id": name} for name in ("once", "twice"))
+    )
+    capture = tmp_path / "out.pcapng"
+    with ProxyProcess("--upstream", servers, "--rules", rules, "--capture", capture) as proxy:
+        found = _python(_PRODUCE_TWICE, proxy.bootstrap)
+    assert found.stdout.splitlines() == ["once 0", "twice 1"], found.stderr
+    story = json.loads(run_kraftwire("story", "clients", str(capture), "--json", "-q").out)
+    produced = {one["client"]: one for one in story["requests"] if one["api"] == "Produce"}
+    assert {name: (one["ending"], one["count"]) for name, one in produced.items()} == {
+        "once": ("duplicate", 2), "twice": ("appended-twice", 2),
+    }  # fmt: skip
+    assert all(one["tries"][0]["answers"][0]["baseOffset"] == 0 for one in produced.values())
+    # A request counts once, though the capture has it on both sides.
+    for client in story["clients"]:
+        (line,) = [each for each in proxy.said.splitlines() if f" {client['id']}: " in each]
+        counts = [int(word.rstrip(",")) for word in line.split() if word.rstrip(",").isdigit()]
+        assert sum(counts) == client["requests"]
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecuredNode, Path]]:
     """A node of Kafka with logins, and its stores."""

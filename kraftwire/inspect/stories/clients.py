@@ -118,8 +118,8 @@ class ClientsWriter(StoryWriter):
         self.story = ClientStory(topics, recordings, self._passed_on)
         super().__init__(stream, self.story, recordings, as_json=as_json)
         self._is_wanted = True
-        # Whether requests are reported because a response has passed over them.
-        self._are_skipped = False
+        # The direction of the frame that is taken; empty at the end.
+        self._direction = ""
 
     def begin_capture(self, health: Health) -> None:
         """Learn what a capture records, and which connections are a proxy's."""
@@ -128,9 +128,9 @@ class ClientsWriter(StoryWriter):
 
     def frame(self, frame: Frame) -> None:
         """Take the next frame."""
-        self._are_skipped = not frame.is_request
+        self._direction = frame.direction
         super().frame(frame)
-        self._are_skipped = False
+        self._direction = ""
 
     def unwanted(self, frame: Frame) -> None:
         """Take a frame that may continue what others began."""
@@ -157,10 +157,14 @@ class ClientsWriter(StoryWriter):
             self.story.on_response(ObservedExchange(request, response))
 
     def take_unanswered(self, request: Frame, is_awaited: bool, /) -> None:
-        """Add that a request gets no answer; others wait, as far as is known."""
+        """Add that a request gets no answer.
+
+        A response has passed over it, or it makes room for another one; at the end it waits.
+        """
         exchange = ObservedExchange(request, None)
-        if self._are_skipped or exchange.is_response_lost or not is_awaited:
-            self.story.on_unanswered(exchange, is_awaited=is_awaited)
+        if self._direction or exchange.is_response_lost:
+            is_passed_over = is_awaited and self._direction == "response"
+            self.story.on_unanswered(exchange, is_awaited=is_passed_over)
 
     @property
     def count(self) -> int:

@@ -16,7 +16,7 @@ Outcome = Literal["open", "done", "refused", "lost", "timed-out", "unanswered", 
 again on a connection that stayed, `unanswered` if others were answered after it, `not-recorded` if
 the capture lacks the answer, or what follows."""
 
-Ending = Literal["done", "duplicate", "appended-twice", "not-again", "open", "not-recorded"]
+HistoryEnding = Literal["done", "duplicate", "appended-twice", "not-again", "open", "not-recorded"]
 
 # Of more tries the first and the last ones are kept.
 TRIES_MAX = 10
@@ -29,17 +29,18 @@ _NOT_RECORDED = "what follows is not recorded"
 class Try:
     """One sending of a request, with the parts of a history in it.
 
-    `node` is the broker asked, or its address. `by_client` says of a `lost` one that the client
-    ended the connection, None if that is not known. `passed_on` says whether a proxy passed it on,
-    None if there was no proxy; `answers` is what the node said, to the proxy or too late.
+    `server` is the address asked, `node` the broker that has it, or the address. `by_client`: the
+    client ended the connection of a `lost` one. `passed_on` says whether a proxy passed it on, None
+    without a proxy; `answers` is what the node said, to the proxy or too late.
     Units: seconds since the epoch; `end` is when it was answered, or its connection ended.
     """
 
     number: int
     time: float
-    node: str
     connection: str
+    server: str
     correlation_id: int | None
+    node: str = ""
     outcome: Outcome = "open"
     end: float | None = None
     code: int = 0
@@ -90,7 +91,7 @@ class Try:
         return duration_text(max(0.0, (self.end or self.time) - self.time))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Client:
     """Those who use a client id from one host; they cannot be told apart.
 
@@ -128,7 +129,7 @@ class History:
     parts: set[Part]
     tries: list[Try]
     count: int = 1
-    ending: Ending | None = None
+    ending: HistoryEnding | None = None
     shortest: float = 0.0
     longest: float = 0.0
     has_moved: bool = False
@@ -146,6 +147,10 @@ class History:
         """The last try."""
         return self.tries[-1]
 
+    def try_of(self, number: int) -> Try | None:
+        """Return the try of a request by its number; None if it is not kept, or there is none."""
+        return next((each for each in reversed(self.tries) if each.number == number), None)
+
     def split(self, parts: set[Part]) -> History:
         """Take parts out, and return a history of these with the same past."""
         self.parts -= parts
@@ -157,14 +162,14 @@ class History:
         pause = max(0.0, new.time - (self.last.end or self.last.time))
         self.shortest = min(self.shortest, pause) if self.count > 1 else pause
         self.longest = max(self.longest, pause)
-        self.has_moved = self.has_moved or new.node != self.last.node
+        self.has_moved = self.has_moved or new.server != self.last.server
         self.is_on_new_connection = new.connection != self.last.connection
         self.count += 1
         self.tries.append(new)
         if len(self.tries) > TRIES_MAX:
             del self.tries[TRIES_MAX // 2]
 
-    def conclude(self) -> Ending:
+    def conclude(self) -> HistoryEnding:
         """Say how the last try, which was done, is to be understood.
 
         Source: Kafka's `ProducerStateEntry.findDuplicateBatch`; a broker answers a batch that it

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from kraftwire.capture.framing.frames import Ending as ConnectionEnding
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.exchange import is_held_for_members
 from kraftwire.protocol.endpoint import address_text
 from kraftwire.protocol.entities import GROUP, TRANSACTIONAL_ID
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.clients.model import Client, Ending, History, Outcome, Try
+from kraftwire.story.clients.model import Client, History, HistoryEnding, Outcome, Try
 from kraftwire.story.clients.parts import Part, Result, request_parts, results_of
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange
@@ -26,23 +27,28 @@ PARTS_MAX = 100_000
 _STEPS = {
     ("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS),
     ("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED),
+    ("SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS),
 }
 # Codes with which a client looks for another coordinator.
 _MOVED = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 # No client sends batches again sooner while the connection stays.
 _TIMEOUT_S = 0.2
-# A client that leaves does not wait for answers to these.
+# A client that ends a connection may leave these open, unless it has waited for too long.
 _LEFT_OPEN = {"ApiVersions", "Fetch", "FindCoordinator", "Metadata", "ShareFetch"}
-# Of requests that wait for an answer at the end, those that were just sent are passed over.
+# An answer that takes longer is late; a Fetch may also wait for records.
 _ANSWER_S = 1.0
 _LOCAL = {"localhost": ("127.0.0.1", "::1")}
 
 
 class _Sent:
-    """A request without an answer so far: `again` are histories that it continues, by part."""
+    """A request without an answer so far.
+
+    `again` are the parts of it that failed before. Of a request that a proxy has `passed_on`,
+    `node_results` is what the node answered.
+    """
 
     __slots__ = (
-        "again", "answers", "client", "exchange", "is_timed_out", "is_wanted", "number",
+        "again", "client", "exchange", "is_timed_out", "is_wanted", "node_results", "number",
         "passed_on",
     )  # fmt: skip
 
@@ -53,9 +59,14 @@ class _Sent:
         self.client = client
         self.number = number
         self.is_wanted = is_wanted
-        self.again: dict[Part, None] = {}
+        self.again: set[Part] = set()
         self.passed_on = self.is_timed_out = False
-        self.answers: ObservedExchange | None = None
+        self.node_results: dict[Part, Result] | None = None
+
+    @property
+    def time(self) -> float:
+        """When it was sent."""
+        return self.exchange.request_time
 
 
 class ClientStory:
@@ -82,6 +93,8 @@ class ClientStory:
         self._passed_on = {} if passed_on is None else passed_on
         # Connection -> requests without an answer so far, by correlation id.
         self._open: dict[str, dict[int | None, _Sent]] = {}
+        # Client -> those of them that are Produce, the oldest first, by number.
+        self._produces: dict[Client, dict[int, _Sent]] = {}
         # Connections whose requests a proxy passes on.
         self._proxied: set[str] = set()
         self._nodes: dict[str, int] = {}
@@ -112,7 +125,8 @@ class ClientStory:
         if exchange.api == "FindCoordinator":
             self._note_lookup(client, request_parts(exchange, self._names))
         if exchange.api == "Produce":
-            self._time_out(client, sent)
+            self._time_out(sent)
+            self._produces.setdefault(client, {})[sent.number] = sent
         unsettled = client.unsettled.get(exchange.api)
         if unsettled:
             parts = [each for each in request_parts(exchange, self._names) if each in unsettled]
@@ -125,11 +139,12 @@ class ClientStory:
         if connection in self._passed_on:
             passed = self._passed(exchange)
             if passed is not None and exchange.response_body is not None:
-                passed.answers = exchange
+                parts = request_parts(passed.exchange, self._names)
+                passed.node_results = results_of(exchange, parts, self._names)
             return
         if exchange.response_body is not None:
             self._learn_nodes(exchange)
-        sent = self._open.get(connection, {}).pop(exchange.correlation_id, None)
+        sent = self._take(exchange)
         if sent is None:
             return
         if sent.is_timed_out:
@@ -141,23 +156,26 @@ class ClientStory:
 
     def on_unanswered(self, exchange: ObservedExchange, *, is_awaited: bool) -> None:
         """Add that a request got no answer: it wants none, or later ones were answered."""
-        sent = self._open.get(exchange.first.connection, {}).pop(exchange.correlation_id, None)
+        sent = self._take(exchange)
         if sent is not None and not sent.is_timed_out:
             is_known = is_awaited and not exchange.is_response_lost
             self._settle(sent, "unanswered" if is_known else "not-recorded", self._latest)
 
-    def on_ending(self, ending: ConnectionEnding) -> None:
+    def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection, with which the answers to its requests are lost."""
         for sent in self._open.pop(ending.connection, {}).values():
+            self._produces.get(sent.client, {}).pop(sent.number, None)
+            time = ending.time_ns / 1_000_000_000
+            if ending.is_by_client and sent.exchange.api in _LEFT_OPEN:
+                sent.is_wanted &= _is_late(sent, time)
             if not sent.is_timed_out:
-                time = ending.time_ns / 1_000_000_000
                 self._settle(sent, "lost", time, by_client=ending.is_by_client)
 
     def finish(self, holes: Sequence[TimeSpan]) -> None:
         """End what has not ended, and add the times of which nothing was recorded."""
         for sents in self._open.values():
             for sent in sents.values():
-                if not sent.is_timed_out and (sent.again or self._is_late(sent)):
+                if not sent.is_timed_out and (sent.again or _is_late(sent, self._latest)):
                     self._settle(sent, "open", None)
         self._end_all("not-again")
         self.events.note_holes(holes)
@@ -181,23 +199,16 @@ class ClientStory:
             outcome: Outcome = "done" if is_done else "refused"
             self._settle(sent, outcome, exchange.response_time, code=code, results=results)
 
-    def _time_out(self, client: Client, new: _Sent) -> None:
+    def _time_out(self, new: _Sent) -> None:
         """Note requests without an answer so far whose batches a Produce has again."""
-        time = new.exchange.request_time
-        late = [
-            sent
-            for sents in self._open.values()
-            for sent in sents.values()
-            if sent.client is client
-            and sent.exchange.api == "Produce"
-            and time - sent.exchange.request_time > _TIMEOUT_S
-            and not sent.is_timed_out
-        ]
+        waiting = self._produces.get(new.client, {})
+        late = list(takewhile(lambda sent: new.time - sent.time > _TIMEOUT_S, waiting.values()))
         parts = set(request_parts(new.exchange, self._names)) if late else set()
         for sent in late:
             if not parts.isdisjoint(request_parts(sent.exchange, self._names)):
-                self._settle(sent, "timed-out", time)
+                self._settle(sent, "timed-out", new.time)
                 sent.is_timed_out = True
+                del waiting[sent.number]
 
     def _note_late(self, sent: _Sent, exchange: ObservedExchange) -> None:
         """Note the answer to a request that was sent again before it came."""
@@ -207,9 +218,9 @@ class ClientStory:
         found = results_of(exchange, parts, self._names)
         unsettled = sent.client.unsettled.get(exchange.api, {})
         for history, _ in _by_history([p for p in parts if p in unsettled], unsettled):
-            for one in history.tries:
-                if one.number == sent.number:
-                    one.answers = {part: found[part] for part in history.parts if part in found}
+            one = history.try_of(sent.number)
+            if one is not None:
+                one.answers = _of_parts(found, history)
 
     def _continue(self, sent: _Sent, parts: Sequence[Part]) -> None:
         """Add a request to the histories of parts that it sends again."""
@@ -217,8 +228,8 @@ class ClientStory:
         more = [part for part in parts if part not in sent.again]
         for history, again in _by_history(more, unsettled):
             last = history.last
-            if (last.end or last.time) <= sent.exchange.request_time:
-                sent.again.update(dict.fromkeys(again))
+            if (last.end or last.time) <= sent.time:
+                sent.again |= again
                 self._split(history, again).add(self._try(sent))
 
     def _settle(
@@ -232,40 +243,34 @@ class ClientStory:
         results: dict[Part, Result] | None = None,
     ) -> None:
         """Note what came of a request, for the parts of its `results` or for all."""
-        client, api = sent.client, sent.exchange.api
-        unsettled = client.unsettled.setdefault(api, {})
-        is_failure = outcome not in ("done", "not-recorded")
-        if results is not None:
-            parts = list(results)
-        elif is_failure and sent.is_wanted:
-            parts = request_parts(sent.exchange, self._names)
-        else:
-            parts = list(sent.again)
-        settled: list[History] = []
-        known = [part for part in parts if part in unsettled]
-        for history, again in _by_history(known, unsettled):
-            settled.append(self._split(history, again))
-        fresh = {part for part in parts if part not in unsettled}
-        if fresh and is_failure and sent.is_wanted:
-            settled += self._begin(sent, fresh)
+        unsettled = sent.client.unsettled.setdefault(sent.exchange.api, {})
+        parts = list(sent.again if results is None else results)
+        again = [part for part in parts if part in sent.again and part in unsettled]
+        settled = [self._split(*each) for each in _by_history(again, unsettled)]
+        if outcome not in ("done", "not-recorded") and sent.is_wanted:
+            if results is None:
+                parts = request_parts(sent.exchange, self._names)
+            settled += self._begin(sent, {part for part in parts if part not in unsettled})
         for history in settled:
-            one = next((each for each in history.tries if each.number == sent.number), None)
+            one = history.try_of(sent.number)
             if one is None:
                 continue
             one.outcome, one.end, one.code, one.by_client = outcome, end, code, by_client
-            one.results = {p: r for p, r in (results or {}).items() if p in history.parts}
-            self._note_proxy(sent, one, history)
-            if is_failure:
-                history.failures[one.error or outcome] += 1
+            one.results = _of_parts(results or {}, history)
+            if sent.exchange.first.connection in self._proxied:
+                one.passed_on = sent.passed_on
+            if sent.node_results is not None:
+                one.answers = _of_parts(sent.node_results, history)
+            history.failures[one.error or outcome] += outcome not in ("done", "not-recorded")
             if outcome == "done":
                 self._end(history, history.conclude())
-            elif outcome == "not-recorded":
-                self._end(history, "not-recorded")
-            elif outcome == "open":
-                self._end(history, "open")
+            elif outcome in ("not-recorded", "open"):
+                self._end(history, outcome)
 
     def _begin(self, sent: _Sent, parts: set[Part]) -> list[History]:
         """Return the history of parts that fail for the first time; none beyond the limit."""
+        if not parts:
+            return []
         if self._parts + len(parts) > PARTS_MAX:
             self.overflow += 1
             return []
@@ -276,17 +281,17 @@ class ClientStory:
 
     def _split(self, history: History, parts: set[Part]) -> History:
         """Return the history of these parts alone."""
-        rest = history.parts - parts
-        if not rest:
+        left = len(history.parts) - len(parts)
+        if not left:
             return history
-        unsettled = history.client.unsettled[history.api]
-        if not any(each.names for each in rest):
+        rest = history.parts - parts if left == 1 else set()
+        if rest and not any(each.names for each in rest):
             # Only the session is left, which its partitions have moved out of.
             self._forget(history, rest)
             history.parts -= rest
             return history
         found = history.split(parts)
-        unsettled.update(dict.fromkeys(parts, found))
+        history.client.unsettled[history.api].update(dict.fromkeys(parts, found))
         return found
 
     def _forget(self, history: History, parts: set[Part]) -> None:
@@ -295,13 +300,14 @@ class ClientStory:
             unsettled.pop(each, None)
         self._parts -= len(parts)
 
-    def _end(self, history: History, ending: Ending) -> None:
+    def _end(self, history: History, ending: HistoryEnding) -> None:
         """Report a history whose end is known, or that cannot be followed any more."""
         self._forget(history, history.parts)
         first, client = history.first, history.client
-        if history.count == 1 and first.by_client and history.api in _LEFT_OPEN:
-            return
         history.ending = ending
+        for one in history.tries:
+            node = self._nodes.get(one.server)
+            one.node = one.server if node is None else f"broker {node}"
         client.failed += 1
         client.sent_again += history.count > 1
         client.endings[ending] += 1
@@ -312,21 +318,20 @@ class ClientStory:
         kind = "error" if is_remark else ending
         self.events.add(Event(first.time, kind, client.name, history.text(), details=details))
 
-    def _end_all(self, ending: Ending) -> None:
+    def _end_all(self, ending: HistoryEnding) -> None:
         """End all histories, as nothing more of them is recorded."""
-        for client in self.clients.values():
-            for unsettled in client.unsettled.values():
-                for history, _ in _by_history(unsettled, unsettled):
-                    self._end(history, ending)
+        left = [
+            history
+            for client in self.clients.values()
+            for unsettled in client.unsettled.values()
+            for history, _ in _by_history(unsettled, unsettled)
+        ]
+        for history in sorted(left, key=lambda each: each.first.time):
+            self._end(history, ending)
 
     def _try(self, sent: _Sent) -> Try:
-        exchange = sent.exchange
-        server = exchange.first.server
-        node = self._nodes.get(server)
-        return Try(
-            sent.number, exchange.request_time, server if node is None else f"broker {node}",
-            exchange.first.connection, exchange.correlation_id,
-        )  # fmt: skip
+        first = sent.exchange.first
+        return Try(sent.number, sent.time, first.connection, first.server, first.correlation_id)
 
     # -- beside histories ----------------------------------------------------------------------
 
@@ -344,20 +349,18 @@ class ClientStory:
         client.connections += connection not in self._open
         return client
 
+    def _take(self, exchange: ObservedExchange) -> _Sent | None:
+        """Return a request that waits no longer; None if it is not known."""
+        sents = self._open.get(exchange.first.connection, {})
+        sent = sents.pop(exchange.correlation_id, None)
+        if sent is not None:
+            self._produces.get(sent.client, {}).pop(sent.number, None)
+        return sent
+
     def _passed(self, exchange: ObservedExchange) -> _Sent | None:
         """Return the client's request that a proxy passes on, or whose answer it gets."""
         came_on = self._passed_on.get(exchange.first.connection, "")
         return self._open.get(came_on, {}).get(exchange.correlation_id)
-
-    def _note_proxy(self, sent: _Sent, one: Try, history: History) -> None:
-        """Note what a proxy and the node behind it did with a request."""
-        if sent.exchange.first.connection not in self._proxied:
-            return
-        one.passed_on = sent.passed_on
-        if sent.answers is not None:
-            parts = request_parts(sent.exchange, self._names)
-            found = results_of(sent.answers, parts, self._names)
-            one.answers = {part: found[part] for part in history.parts if part in found}
 
     def _note_lookup(self, client: Client, sought: list[Part]) -> None:
         """Note that a client looks for a coordinator, after one refused requests as it is none."""
@@ -386,17 +389,22 @@ class ClientStory:
         """End what may have gone on in a time without a recording."""
         if self._latest and self._recordings.holes(self._latest, time, REST_S):
             self._open.clear()
+            self._produces.clear()
             self._end_all("not-recorded")
         self._latest = max(self._latest, time)
 
-    def _is_late(self, sent: _Sent) -> bool:
-        """Whether a request without an answer waits for longer than it should."""
-        exchange = sent.exchange
-        body = exchange.request_body
-        if is_held_for_members(exchange.api_key, body):
-            return False
-        waits = getattr(body, "max_wait_ms", 0) / 1000
-        return self._latest - exchange.request_time > waits + _ANSWER_S
+
+def _is_late(sent: _Sent, time: float) -> bool:
+    """Whether a request without an answer waits for longer than it should."""
+    body = sent.exchange.request_body
+    if is_held_for_members(sent.exchange.api_key, body):
+        return False
+    waits = getattr(body, "max_wait_ms", 0) / 1000
+    return time - sent.time > waits + _ANSWER_S
+
+
+def _of_parts(results: Mapping[Part, Result], history: History) -> dict[Part, Result]:
+    return {part: results[part] for part in history.parts if part in results}
 
 
 def _by_history(
