@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, TextIO
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
-from kraftwire.capture.framing.health import Health
 from kraftwire.capture.recorded import Recordings
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import Frame
@@ -102,6 +101,7 @@ class ClientsWriter(StoryWriter):
 
     apis = frozenset(messages.API_NAMES.values())
     takes_files = False
+    takes_passed_on = True
     title = "Clients"
     noun = "client"
     styles: ClassVar = {
@@ -114,17 +114,12 @@ class ClientsWriter(StoryWriter):
     def __init__(self, stream: TextIO, *, topics: TopicNames, as_json: bool = False) -> None:
         """Write to a stream. `topics` are names from frames."""
         recordings = Recordings()
-        self._passed_on: ChainMap[str, str] = ChainMap()
-        self.story = ClientStory(topics, recordings, self._passed_on)
+        self.story = ClientStory(topics, recordings)
         super().__init__(stream, self.story, recordings, as_json=as_json)
+        self.story.passed_on = self.passed_on
         self._is_wanted = True
         # The direction of the frame that is taken; empty at the end.
         self._direction = ""
-
-    def begin_capture(self, health: Health) -> None:
-        """Learn what a capture records, and which connections are a proxy's."""
-        super().begin_capture(health)
-        self._passed_on.maps.append(health.passed_on)
 
     def frame(self, frame: Frame) -> None:
         """Take the next frame."""

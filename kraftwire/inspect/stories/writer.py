@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, TextIO
 
@@ -53,6 +54,8 @@ class StoryWriter(ExchangeSink[Frame]):
     styles: ClassVar[dict[str, str]]
     event_keys: ClassVar[str]
     rows_max: ClassVar[int | None] = None
+    # Whether the story needs what a proxy passes on, besides what its clients exchange with it.
+    takes_passed_on: ClassVar[bool] = False
 
     def __init__(
         self, stream: TextIO, story: ExchangeStory, recordings: Recordings, *, as_json: bool
@@ -65,6 +68,8 @@ class StoryWriter(ExchangeSink[Frame]):
         self._start: float | None = None
         self.end = 0.0
         self.recordings = recordings
+        # Connections of a proxy to nodes, each with that of the client.
+        self.passed_on: ChainMap[str, str] = ChainMap()
         # The times of the first and the last frame.
         self._frames: TimeSpan | None = None
 
@@ -94,8 +99,9 @@ class StoryWriter(ExchangeSink[Frame]):
         return self._start or self.end
 
     def begin_capture(self, health: Health) -> None:
-        """Learn what a capture records."""
+        """Learn what a capture records, and which connections are a proxy's."""
         self.recordings.add(health.recorded)
+        self.passed_on.maps.append(health.passed_on)
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -169,6 +175,8 @@ class StoryWriter(ExchangeSink[Frame]):
 
     def _wanted(self, frame: Frame) -> Frame | None:
         """Return the frame, or what is in an envelope, if the story needs it and can read it."""
+        if frame.connection in self.passed_on and not self.takes_passed_on:
+            return None
         inside, apis = frame, self.apis
         if frame.ordinary is None and frame.api_key == ApiKey.ENVELOPE:
             if frame.inner is None:

@@ -73,16 +73,11 @@ class ClientStory:
     """Gathers the story of all clients.
 
     Order: requests, responses and ends of connections as they come, then `finish` once.
-    `passed_on` has connections of a proxy to nodes, each with the client's connection, and grows
-    while they come.
+    `passed_on` has connections of a proxy to nodes, each with the client's connection; they may
+    grow while frames come.
     """
 
-    def __init__(
-        self,
-        names: TopicNames,
-        recordings: Recordings | None = None,
-        passed_on: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, names: TopicNames, recordings: Recordings | None = None) -> None:
         """Begin a story. `recordings` are those of the exchanges, and grow while these come."""
         self.events = Events()
         self.clients: dict[tuple[str, str], Client] = {}
@@ -90,7 +85,7 @@ class ClientStory:
         self.overflow = 0
         self._names = names
         self._recordings = recordings or Recordings()
-        self._passed_on = {} if passed_on is None else passed_on
+        self.passed_on: Mapping[str, str] = {}
         # Connection -> requests without an answer so far, by correlation id.
         self._open: dict[str, dict[int | None, _Sent]] = {}
         # Client -> those of them that are Produce, the oldest first, by number.
@@ -108,7 +103,7 @@ class ClientStory:
         """Add a request; one that is not wanted only continues a history."""
         self._pass_to(exchange.request_time)
         passed = self._passed(exchange)
-        if exchange.first.connection in self._passed_on:
+        if exchange.first.connection in self.passed_on:
             if passed is not None:
                 passed.passed_on = True
                 self._proxied.add(passed.exchange.first.connection)
@@ -136,7 +131,7 @@ class ClientStory:
         """Add a response, which may lack its body."""
         self._pass_to(exchange.response_time)
         connection = exchange.first.connection
-        if connection in self._passed_on:
+        if connection in self.passed_on:
             passed = self._passed(exchange)
             if passed is not None and exchange.response_body is not None:
                 parts = request_parts(passed.exchange, self._names)
@@ -359,7 +354,7 @@ class ClientStory:
 
     def _passed(self, exchange: ObservedExchange) -> _Sent | None:
         """Return the client's request that a proxy passes on, or whose answer it gets."""
-        came_on = self._passed_on.get(exchange.first.connection, "")
+        came_on = self.passed_on.get(exchange.first.connection, "")
         return self._open.get(came_on, {}).get(exchange.correlation_id)
 
     def _note_lookup(self, client: Client, sought: list[Part]) -> None:

@@ -44,6 +44,19 @@ from tests.support.captures.frames import FrameMaker
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"
 
 
+PROXY = GROUPS.with_name("proxy.pcapng.xz")
+
+
+def test_what_a_proxy_passes_on_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its capture has each request on both sides; the story is that of its clients."""
+    assert main(["story", "topics", str(PROXY), "-q", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["kind"] for each in found["events"]].count("createTopics") == 1
+    (orders,) = found["topics"]
+    # One record was acknowledged twice, as its client sent it again, and one never.
+    assert (orders["producedRecords"], orders["partitions"][0]["end"]) == (13, 13)
+
+
 def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     assert main(["story", "topics", str(GROUPS), "-q", *options]) == 0
     return capsys.readouterr().out
