@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 
 from kraftwire.capture.packets.series import families
@@ -16,7 +15,7 @@ from kraftwire.decode.files.folders import UnservedFolders, walk
 from kraftwire.errors import StorageError
 from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.spark.logs.state import METADATA_PARTITION
-from kraftwire.spark.paths import local_path
+from kraftwire.spark.paths import expanded, has_name
 
 # A file that grows or is replaced usually differs here or in its size.
 _HEAD_BYTES = 64 * 1024
@@ -46,8 +45,9 @@ def find_inputs(
     warn: Callable[[str], None],
     avoid: Path | None,
     on_unreadable: Callable[[StorageError], None] = lambda _error: None,
+    pattern: str = "*",
 ) -> Iterator[InputFile]:
-    """Return the files under some paths, globs and folders, each once.
+    """Return the files under some paths, globs and folders whose names match `pattern`, each once.
 
     `warn` is called for missing paths and for anything that is not a file, `on_unreadable` as well
     for files and folders that exist and cannot be read. Files under the folder to `avoid`, where
@@ -66,6 +66,8 @@ def find_inputs(
         real, named = path.resolve(), Path(os.path.abspath(path))
         if avoided in real.parents or (real in found and named != real):
             continue
+        if not has_name(path, pattern):
+            continue
         found[real] = named
     if unserved:
         warn(str(unserved))
@@ -80,13 +82,6 @@ def find_inputs(
 def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
     """Group captures that may belong to one recording, by their names."""
     return families(files, lambda file: file.path)
-
-
-def expanded(names: Iterable[str]) -> Iterator[Path]:
-    """Expand names and patterns to paths of files and folders."""
-    for name in map(local_path, names):
-        found = sorted(glob(name, recursive=True)) if not Path(name).exists() else []
-        yield from map(Path, found or [name])
 
 
 class _Surroundings:

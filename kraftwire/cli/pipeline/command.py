@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 
     INPUT is a capture, a file of a log directory, a folder of such or a glob. Everything is
     decoded once; --resume continues a run that was killed. Captures in one folder whose names
-    differ only in numbers, and whose times follow each other, are read as one.
+    differ only in numbers, and whose times follow each other, are read as one. A folder such as
+    day=20 is a tag of its files.
 
     With --tables, only those are written, and the tables they are made from. Names are those of
     `kraftwire pipeline tables`, and of each request and response: fetch_request, vote_response.
@@ -93,6 +93,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     check_installed()
     from kraftwire.cli.pipeline.progress import PipelineProgress
     from kraftwire.spark.captures.selection import Selection
+    from kraftwire.spark.paths import require
     from kraftwire.spark.run import RunOptions, choose_tables, spark_runner
     from kraftwire.spark.run import run as run_pipeline
     from kraftwire.spark.run.small import is_small
@@ -105,7 +106,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     wanted = choose_tables(names) if names else None
     chosen = RunOptions(options["out"], selection, options["records"], tags, wanted)
     if not options["resume"]:
-        _check_inputs(inputs)
+        # Tables of half of the inputs would look like those of all.
+        require(inputs)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     master = _master(options["master"])
     has_stages = chosen.derived != frozenset()
@@ -195,13 +197,6 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
         _say(f"bytes are not accounted for: {wrong}")
     is_failed = outcome.unbalanced or outcome.unread
     return _FAILED if is_failed or (options["once"] and outcome.unreachable) else 0
-
-
-def _check_inputs(names: Iterable[str]) -> None:
-    """Raises: UsageError for a name without a file: half of the inputs would look like all."""
-    for name in names:
-        if not Path(name).exists() and not glob(name, recursive=True):
-            raise UsageError(f"{name}: no such file or folder")
 
 
 def _master(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -21,7 +20,7 @@ from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import read_batches
-from kraftwire.spark.paths import local_path, readable
+from kraftwire.spark.paths import expanded, has_name, readable
 from kraftwire.wire.json_form import uuid_to_text
 
 _METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
@@ -49,40 +48,37 @@ class LogFile:
     next_offset: int | None
 
 
-def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator[LogFile]:
-    """Return every segment and snapshot once, in a stable order.
+def list_files(
+    paths: Iterable[str], *, with_snapshots: bool = True, pattern: str = "*"
+) -> Iterator[LogFile]:
+    """Return every segment and snapshot whose name matches `pattern` once, in a stable order.
 
     In folders, files that are being removed or swapped in (``.deleted``, ``.swap``, ...) and other
     kinds of files are skipped; a file named explicitly is taken whatever its name. Folders of
     partitions that their broker does not serve are left out, which a warning says. Raises:
-    UsageError for a path or pattern that leads to nothing, StorageError for a folder that cannot be
-    read.
+    StorageError for a path or pattern that leads to nothing, and for a folder that cannot be read.
     """
     seen: set[Path] = set()
     unserved = UnservedFolders()
     next_offsets = cache(_next_offsets)
-    for text in map(local_path, paths):
-        named = [Path(text)] if Path(text).exists() else sorted(map(Path, glob.glob(text)))
-        if not named:
-            raise UsageError(f"no file, folder or match: {text}")
-        for start in named:
-            for path in walk([start], _refuse, unserved.add):
-                name = parse_file_name(path.name)
-                is_named = path == start
-                if path in seen or not (is_named or _has_batches(path, with_snapshots)):
-                    continue
-                seen.add(path)
-                place = partition_of(path)
-                is_segment = name.suffix == "log" and not name.state and place is not None
-                following = next_offsets(path.parent) if is_segment else {}
-                yield LogFile(
-                    path,
-                    place.topic if place else None,
-                    place.index if place else None,
-                    is_segment,
-                    name.base_offset,
-                    following.get(name.base_offset or 0),
-                )
+    for start in expanded(paths):
+        for path in walk([start], _refuse, unserved.add):
+            name = parse_file_name(path.name)
+            is_wanted = path == start or _has_batches(path, with_snapshots)
+            if path in seen or not is_wanted or not has_name(path, pattern):
+                continue
+            seen.add(path)
+            place = partition_of(path)
+            is_segment = name.suffix == "log" and not name.state and place is not None
+            following = next_offsets(path.parent) if is_segment else {}
+            yield LogFile(
+                path,
+                place.topic if place else None,
+                place.index if place else None,
+                is_segment,
+                name.base_offset,
+                following.get(name.base_offset or 0),
+            )
     if unserved:
         warnings.warn(str(unserved), stacklevel=2)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.files import FileSums, file_rows, unreadable_file
-from kraftwire.spark.inputs import InputFile, expanded
-from kraftwire.spark.paths import readable
+from kraftwire.spark.inputs import InputFile
+from kraftwire.spark.paths import expanded, readable
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import PlannedSource
 from kraftwire.spark.run.tasks import UnitResult

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.inputs import InputFile, find_inputs
+from kraftwire.spark.paths import folder_values, top_paths
 from kraftwire.spark.run.conservation import (
     capture_rows,
     log_rows,
@@ -45,7 +46,7 @@ from kraftwire.spark.run.plan import (
     source_name,
 )
 from kraftwire.spark.run.runner import Runner
-from kraftwire.spark.run.tasks import JobSettings, Unit, UnitResult, Work, decode_unit, index_unit
+from kraftwire.spark.run.tasks import JobSettings, UnitResult, Work, decode_unit, index_unit
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.files import BadBytes, FileBytes
 from kraftwire.spark.tail import is_passing
@@ -136,6 +137,7 @@ class _Run:
         self._known_paths: set[str] = set()
         self._job = JobSettings(str(self._folder), options.selection, options.base)
         self._tags: dict[str, str] = {}
+        self._tops: list[Path] = []
 
     def run(
         self, inputs: Sequence[str], *, resume: bool, following: TailInputs | None
@@ -144,6 +146,7 @@ class _Run:
         began = time.monotonic()
         self._open(resume=resume)
         self._is_tail = following is not None
+        self._tops = top_paths(inputs)
         files = []
         unread: list[StorageError] = []
         for file in find_inputs(inputs, self._warn, self._folder, unread.append):
@@ -220,7 +223,6 @@ class _Run:
         self._manifest = found or Manifest(wanted)
         self._tags = self._manifest.tags | dict(self._options.tags)
         self._manifest.tags = self._tags
-        self._job = replace(self._job, tags=tuple(self._tags.items()))
 
     def _decode(self, files: Sequence[InputFile], fresh: Sequence[InputFile]) -> None:
         """Decode new files, and the earlier captures that they continue.
@@ -269,7 +271,9 @@ class _Run:
         self._begin("decode", sum(each.size for each in planned))
         problems: dict[str, str] = {}
         for group in _job_groups(planned, _GROUP_UNITS_PER_CORE * self._runner.cores):
-            done = self._decode_units(unit for each in group for unit in each.units)
+            done = self._decode_units(
+                (self._job_of(each.source), unit) for each in group for unit in each.units
+            )
             for each in group:
                 mine = [one for unit in each.units for one in done[unit.name]]
                 lost = {one.lost: one.problem for one in mine if one.lost}
@@ -288,12 +292,14 @@ class _Run:
         outcome.known -= len(sizes)
         outcome.size += sum(sizes)
 
-    def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[UnitResult]]:
+    def _decode_units(self, work: Iterable[Work]) -> dict[str, list[UnitResult]]:
         """Return the result of each unit, by name; for a connection that was cut, of its parts."""
-        found = self._map(decode_unit, sorted(units, key=_order))
+        ordered = sorted(work, key=_order)
+        found = self._map(decode_unit, ordered)
         done = {each.unit: [each] for each in found if not each.more}
         cut = {unit.name: each.unit for each in found for unit in each.more}
-        more = [unit for each in found for unit in each.more]
+        jobs = {unit.name: job for job, unit in ordered}
+        more = [(jobs[each.unit], unit) for each in found for unit in each.more]
         for each in self._map(decode_unit, more):
             done.setdefault(cut[each.unit], []).append(each)
         return done
@@ -302,12 +308,22 @@ class _Run:
         """Index captures aside; return why that was not possible, by path."""
         units = index_units(captures)
         self._begin("index", sum(unit.size for unit in units))
-        problems = zip(units, self._map(index_unit, units), strict=True)
+        problems = zip(
+            units, self._map(index_unit, [(self._job, unit) for unit in units]), strict=True
+        )
         return {unit.path: problem for unit, problem in problems if problem}
 
-    def _map(self, task: Callable[[Work], Any], units: Sequence[Unit]) -> list[Any]:
+    def _map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """Run a task for each unit, wherever the runner does that."""
-        return self._runner.map(task, [(self._job, unit) for unit in units]) if units else []
+        return self._runner.map(task, work) if work else []
+
+    def _tags_of(self, source: Source) -> dict[str, str]:
+        """Return the tags of a source: what its folders say, and those of the run."""
+        folders = folder_values(source.files[0][0], self._tops) if source.files else {}
+        return folders | self._tags
+
+    def _job_of(self, source: Source) -> JobSettings:
+        return replace(self._job, tags=tuple(self._tags_of(source).items()))
 
     def _finish(self, planned: PlannedSource, done: list[UnitResult]) -> None:
         source, before = planned.source, planned.before
@@ -335,7 +351,7 @@ class _Run:
             own[table].add(about)
             if isinstance(about, FileBytes) and (wrong := unbalanced(about)):
                 self._outcome.unbalanced.append(wrong)
-        with PartWriter(self._folder, f"{source.name}-files", 0, self._tags) as writer:
+        with PartWriter(self._folder, f"{source.name}-files", 0, self._tags_of(source)) as writer:
             for table, each in own.items():
                 each.pack(at_least=1)
                 for batch in each.take_batches():
@@ -345,7 +361,7 @@ class _Run:
 
     def _put(self, source: Source, parts: Iterable[TablePart]) -> None:
         source.parts += commit(self._folder, parts)
-        source.tags = self._tags
+        source.tags = self._tags_of(source)
         self._replaced += self._manifest.put(source)
 
     def _save(self) -> None:
@@ -367,8 +383,9 @@ class _Run:
         return dict(sorted(counts.items()))
 
 
-def _order(unit: Unit) -> tuple[bool, int]:
+def _order(work: Work) -> tuple[bool, int]:
     """Order the units of a job: those that others wait for first, then the long ones."""
+    _, unit = work
     return not unit.cut_bytes, -unit.size
 
 

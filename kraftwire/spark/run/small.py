@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftwire.decode.files.folders import walk
-from kraftwire.spark.inputs import expanded
+from kraftwire.spark.paths import expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

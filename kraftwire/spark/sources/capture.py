@@ -29,10 +29,11 @@ from kraftwire.spark.captures.plan import CUT_BYTES, Share, divide, recordings
 from kraftwire.spark.captures.recording import Recording
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, CaptureTables
-from kraftwire.spark.inputs import InputFile, capture_families, expanded, find_inputs
-from kraftwire.spark.paths import local_path, readable
+from kraftwire.spark.inputs import InputFile, capture_families, find_inputs
+from kraftwire.spark.paths import has_name, local_path, readable
 from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
-from kraftwire.spark.sources.options import by_size, input_paths, positive, pushes
+from kraftwire.spark.sources.input_paths import InputPaths
+from kraftwire.spark.sources.options import by_size, positive, pushes
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 
@@ -74,7 +75,8 @@ class CaptureDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the requested table."""
-        return find_table(_table(self.options)).spark
+        table = find_table(_table(self.options))
+        return InputPaths(self.options, self.name()).all_columns(table.spark)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the requested columns."""
@@ -86,7 +88,7 @@ class _CaptureReader(DataSourceReader):
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self._table = _table(options)
-        self._paths = input_paths(options, "kafka-capture")
+        self._paths = InputPaths(options, "kafka-capture")
         self._split = positive(options, "splitBytes", _SPLIT_BYTES)
         self._pushes = pushes(options)
         self._schema = schema
@@ -107,7 +109,9 @@ class _CaptureReader(DataSourceReader):
         target = to_arrow_schema(self._schema, timezone="UTC")
         with rare_collection():
             for task in partition.value:
-                for batch in self._batches(task):
+                path = task.path or task.indexes[0].path
+                for found in self._batches(task):
+                    batch = self._paths.with_columns(found, path, target)
                     yield batch.select(target.names).cast(target)
 
     def _batches(self, task: _Task) -> Iterator[Any]:
@@ -140,16 +144,15 @@ class _CaptureReader(DataSourceReader):
 
     def _tasks(self) -> Iterator[tuple[_Task, int]]:
         """Yield every task with about how many bytes it reads."""
-        for path in expanded(self._paths):
-            if not path.exists():
-                raise UsageError(f"{path}: no such file or folder")
+        self._paths.require()
+        names, pattern = self._paths.names, self._paths.pattern
         warnings: list[str] = []
-        found = find_inputs(self._paths, warnings.append, None)
+        found = find_inputs(names, warnings.append, None, pattern=pattern)
         # A file that cannot be read is a task too: it reports the problem.
         captures = [file for file in found if file.is_capture or not file.digest]
         if warnings and not captures:
             raise UsageError(warnings[0])
-        _refuse_others(self._paths, captures)
+        _refuse_others((name for name in names if has_name(Path(name), pattern)), captures)
         for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
                 yield _Task(family[0].path), family[0].size
@@ -210,7 +213,7 @@ class _CaptureReader(DataSourceReader):
         return not is_timed or bounds.overlaps(indexed.first_ns, indexed.last_ns)
 
 
-def _refuse_others(names: Sequence[str], captures: Sequence[InputFile]) -> None:
+def _refuse_others(names: Iterable[str], captures: Sequence[InputFile]) -> None:
     """Refuse a file that is named and is no capture: no row would say so. Raises: UsageError."""
     known = {file.path for file in captures}
     for path in map(Path, map(local_path, names)):

@@ -21,6 +21,7 @@ from kraftwire.spark.logs.place import LogFile, list_files
 from kraftwire.spark.logs.plan import plan
 from kraftwire.spark.logs.transactions import Transactions, transactions_of
 from kraftwire.spark.sources.filters import Bounds, bounds_of
+from kraftwire.spark.sources.input_paths import InputPaths
 from kraftwire.spark.sources.log_stream import LogStreamReader
 from kraftwire.spark.sources.options import (
     TABLE_CHOICES,
@@ -64,7 +65,8 @@ class LogDataSource(DataSource):
         """Return the columns of the requested table."""
         check_log_options(self.options)
         check_stream_options(self.options)
-        return TABLES[chosen(self.options, "table", TABLE_CHOICES)].spark
+        table = TABLES[chosen(self.options, "table", TABLE_CHOICES)]
+        return InputPaths(self.options, self.name()).all_columns(table.spark)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the requested columns."""
@@ -103,7 +105,10 @@ class _LogReader(LogRows, DataSourceReader):
     def _ranges(self) -> Iterator[tuple[_Range, int]]:
         """Yield every range with its length."""
         known: dict[str, Transactions] = {}
-        for file in list_files(self.paths, with_snapshots=self.with_snapshots):
+        self.paths.require()
+        for file in list_files(
+            self.paths.names, with_snapshots=self.with_snapshots, pattern=self.paths.pattern
+        ):
             if not self._is_wanted(file):
                 continue
             transactions = Transactions() if self._is_committed else None

@@ -58,6 +58,7 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
             raise UsageError(
                 "option isolation: a stream of files is raw; use a batch read for committed"
             )
+        self.paths.refuse_pattern("a stream follows folders")
         self._is_late = starts_late(options)
         self._offsets_max = offsets_max(options)
         self._fails_on_loss = flag(options, "failOnDataLoss", default=True)
@@ -110,7 +111,7 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         """Do nothing: no file stays open."""
 
     def _folders(self) -> list[Path]:
-        return find_folders(self.paths)
+        return find_folders(self.paths.names)
 
     def _ranges(self, start: Offset, end: Offset) -> Iterator[tuple[_Range, int]]:
         for stretch in between(start, end):

@@ -12,6 +12,8 @@ from kraftwire.errors import UsageError
 from kraftwire.spark.logs.decode import LogOptions, decode_pieces
 from kraftwire.spark.logs.plan import SPLIT_BYTES
 from kraftwire.spark.logs.transactions import BatchFilter
+from kraftwire.spark.sources.input_paths import InputPaths
+from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -67,7 +69,7 @@ class LogRows:
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self.table = chosen(options, "table", TABLE_CHOICES)
-        self.paths = input_paths(options, "kafka-log")
+        self.paths = InputPaths(options, "kafka-log")
         self.with_snapshots = flag(options, "snapshots", default=True)
         self.split = positive(options, "splitBytes", SPLIT_BYTES)
         self._show_secrets = flag(options, "showSecrets", default=False)
@@ -79,15 +81,18 @@ class LogRows:
     ) -> Iterator[Any]:
         """Yield the rows of a range of a file, as Arrow batches that have exactly the schema."""
         target = to_arrow_schema(self._schema, timezone="UTC")
+        known = frozenset(TABLES[self.table].arrow.names)
         options = LogOptions(
             frozenset({self.table}),
             self._show_secrets,
             batch_filter=batch_filter,
-            columns=frozenset(target.names),
+            # The rows count even if only columns of folders are wanted.
+            columns=frozenset(target.names) & known or frozenset({"position"}),
         )
         for tables in decode_pieces(file, options, start, end):
             table = tables.pop(self.table, None)
             if table is not None and len(table):
+                table = self.paths.with_columns(table, file, target)
                 batches = table.select(target.names).cast(target).to_batches(self._rows)
                 del table
                 while batches:
@@ -155,11 +160,3 @@ def flag(options: Any, name: str, *, default: bool) -> bool:
     if value not in ("true", "false"):
         raise UsageError(f"option {name}: expected true or false, found {value!r}")
     return value == "true"
-
-
-def input_paths(options: Any, source: str) -> list[str]:
-    """Return the paths that a source reads. Raises: UsageError if there are none."""
-    path = options.get("path")
-    if not path:
-        raise UsageError(f"{source} needs a path: a file, a folder or a pattern")
-    return [part for part in path.split(",") if part]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kraftwire.decode.files.kinds import is_unserved, parse_file_name
 from kraftwire.errors import UsageError
-from kraftwire.spark.paths import local_path
+from kraftwire.spark.paths import matches
 
-_PATTERN = frozenset("*?[")
+_PATTERN = frozenset("*?[{")
 
 
 def find_folders(paths: Iterable[str]) -> list[Path]:
@@ -20,8 +19,8 @@ def find_folders(paths: Iterable[str]) -> list[Path]:
     Raises: UsageError for a path that does not exist or is a file. A pattern may match nothing yet.
     """
     found: dict[Path, None] = {}
-    for text in map(local_path, paths):
-        named = [Path(text)] if Path(text).exists() else sorted(map(Path, glob.glob(text)))
+    for text in paths:
+        named = matches(text)
         if not named and not _PATTERN & set(text):
             raise UsageError(f"no such folder: {text}")
         for path in named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from datetime import timedelta
 from pathlib import Path
@@ -154,6 +155,66 @@ def test_a_missing_path_among_several_is_refused(tmp_path: Path) -> None:
         read(f"{tmp_path}/sasl.pcap,{tmp_path}/nothing")
 
 
+@pytest.fixture
+def days(tmp_path: Path) -> Path:
+    """A capture in the folder of each of two days."""
+    for day, name in (("2026-11-20", "sasl"), ("2026-11-21", "clients")):
+        captures(tmp_path / "x" / f"day={day}" / "node=2", name)
+    return tmp_path / "x"
+
+
+def test_paths_are_those_of_every_source_of_files(days: Path) -> None:
+    """Lists, braces and a pattern for names; several with commas, and names with commas."""
+    sasl, clients = f"{days}/day=2026-11-20/node=2", f"{days}/day=2026-11-21/node=2"
+    both = len(read(sasl)) + len(read(clients))
+    assert len(read("", paths=json.dumps([sasl, clients]))) == both
+    assert len(read(f"{days}/day=2026-11-{{20,21}}/*/*.pcap,{sasl}")) == both
+    assert read(days, pathGlobFilter="s*.pcap") == read(days, pathGlobFilter="{sasl,x}.pcap")
+    assert len(read(days, pathGlobFilter="s*.pcap")) == len(read(sasl))
+    assert read(f"{sasl}/sasl.pcap", pathGlobFilter="c*") == []
+    Path(sasl).rename(days / "a,b")
+    assert len(read(days / "a,b")) == both - len(read(clients))
+
+
+def test_folders_have_columns(days: Path) -> None:
+    """With types, after those of the table, where the path does not name the folder itself."""
+    source = CaptureDataSource({"path": str(days)})
+    assert source.schema()[-2:].simpleString() == "struct<day:date,node:int>"
+    rows = read(days)
+    assert {(row["day"].day, row["node"]) for row in rows} == {(20, 2), (21, 2)}
+    assert {row["day"].day for row in rows if "sasl" in row["file"]} == {20}
+    inside = f"{days}/day=2026-11-20"
+    assert {row["node"] for row in read(inside)} == {2}
+    assert "day" not in read(inside)[0]
+    assert {row["day"].day for row in read(inside, basePath=str(days))} == {20}
+    assert {repr(row["day"]) for row in read(days, schema=StructType().add("day", "string"))} == {
+        "'2026-11-20'", "'2026-11-21'",
+    }  # fmt: skip
+    captures(days, "quorum")
+    (days / "day=2026-11-20").rename(days / "day=first")
+    assert {row["day"] for row in read(days, table="files")} == {None, "first", "2026-11-21"}
+
+
+def test_a_folder_replaces_no_column(tmp_path: Path) -> None:
+    """The file is closer to the truth."""
+    source = captures(tmp_path / "x" / "api_name=Vote", "sasl")
+    assert read(tmp_path / "x") == read(source)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("modifiedBefore", "2026-11-20T00:00:00"), ("modifiedAfter", ""),
+     ("recursiveFileLookup", "false")],
+)  # fmt: skip
+def test_an_option_that_would_select_other_files_is_refused(
+    name: str, value: str, days: Path
+) -> None:
+    """If it were ignored, there would be more rows than requested."""
+    with pytest.raises(UsageError, match=f"option {name}"):
+        read(days, **{name: value})
+    assert read(days, recursiveFileLookup="TRUE") == read(days)
+
+
 def test_a_file_that_is_no_capture_is_refused_with_what_it_is(tmp_path: Path) -> None:
     """Without rows it would look like a capture without Kafka. In a folder it may lie."""
     captures(tmp_path, "sasl")
@@ -179,5 +240,8 @@ def test_spark_reads_and_filters(spark: SparkSession, tmp_path: Path) -> None:
     assert frame.count() == wanted
     pushed = spark.read.format("kafka-capture").option("filterPushdown", True).load(str(folder))
     assert {row["api_name"] for row in pushed.where("api_key = 52").collect()} == {"Vote"}
+    frame = spark.read.format("kafka-capture").option("pathGlobFilter", "{sasl,quorum}.pcap")
+    several = frame.load([str(folder), f"{folder}/sasl.pcap"]).select("file").distinct()
+    assert {Path(row["file"]).stem for row in several.collect()} == {"sasl", "quorum"}
     files = spark.read.format("kafka-capture").option("table", "files").load(str(folder))
     assert files.where("size = kafka_bytes + header_bytes").count() == 3

@@ -87,8 +87,19 @@ def test_paths_are_files_folders_and_patterns(logs: Path) -> None:
     assert len(read(f"{logs}/orders-0,{logs}/other-0,{logs}/orders-0")) == 600
     assert len(read(f"{logs}/orders-0/*.log")) == 300
     assert len(read(logs / "orders-0" / f"{300:020}.log.deleted")) == 1
-    with pytest.raises(UsageError, match="no file, folder or match"):
+    with pytest.raises(UsageError, match="nowhere: no such file or folder"):
         read(logs / "nowhere")
+
+
+def test_folders_around_those_of_partitions_have_columns(logs: Path) -> None:
+    """Also if nothing else is read."""
+    (logs / "site=north").mkdir()
+    (logs / "orders-0").rename(logs / "site=north" / "orders-0")
+    sites = [row["site"] for row in read(logs, schema=StructType().add("site", "string"))]
+    assert (sites.count("north"), sites.count(None)) == (300, 600)
+    found = read(logs, pathGlobFilter=f"{100:020}.*")
+    assert {row["offset"] for row in found} == set(range(100, 200))
+    assert {row["site"] for row in found} == {"north", None}
 
 
 def test_options_are_checked() -> None:

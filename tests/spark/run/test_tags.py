@@ -98,3 +98,17 @@ def test_exports_have_tags_as_objects(tmp_path: Path) -> None:
         assert {row["tags"] for row in csv.DictReader(file)} == {'{"day": "1"}'}
     lines = (tmp_path / "out/jsonl/connections.jsonl").read_text(encoding="utf-8").splitlines()
     assert all(json.loads(line)["tags"] == {"day": "1"} for line in lines)
+
+
+def test_folders_are_tags_of_their_files(tmp_path: Path) -> None:
+    """As a column in Spark's own sources; a tag of the run is closer than one of a folder."""
+    for day, name in (("20", "quorum"), ("21", "sasl")):
+        captures(tmp_path / "in" / f"day={day}" / f"incident={day}", name)
+    folder = tmp_path / "out"
+    options = RunOptions(folder, tags=(("incident", "7"),))
+    run([str(tmp_path / "in" / "day={20,21}"), str(tmp_path / "in")], options, LocalRunner())
+    for table in ("files", "exchanges"):
+        days = {Path(row["file"]).stem: dict(row["tags"]) for row in rows_of(folder, table)}
+        assert days == {
+            "quorum": {"day": "20", "incident": "7"}, "sasl": {"day": "21", "incident": "7"},
+        }  # fmt: skip

@@ -208,6 +208,8 @@ def test_options_and_paths_are_checked(tmp_path: Path) -> None:
         Stream(tmp_path, table="files")
     with pytest.raises(UsageError, match="use a batch read for committed"):
         Stream(tmp_path, isolation="committed")
+    with pytest.raises(UsageError, match="pathGlobFilter: a stream follows folders"):
+        Stream(tmp_path, pathGlobFilter="*1.log")
     with pytest.raises(UsageError, match="maxOffsetsPerTrigger: expected 1 or more, found '0'"):
         Stream(tmp_path, maxOffsetsPerTrigger="0")
     with pytest.raises(UsageError, match="no such folder"):
@@ -215,7 +217,7 @@ def test_options_and_paths_are_checked(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="only folders can be followed"):
         Stream(tmp_path / "file").plan()
-    pattern = Stream(f"{tmp_path}/orders-*")
+    pattern = Stream(f"{tmp_path}/{{orders,others}}-*")
     assert pattern.trigger() == 0
     Partition(tmp_path).append()
     Partition(tmp_path, "other-0").append()
