@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from examples.log_to_pandas import table
 from examples.votes import votes
 from examples.watch_quorum import leaders
-from kraftwire.testing import quorum
+from kraftwire.testing import Cluster, kafka_cluster, quorum
 from tests.support.kafka.class_archive import archive_options
 from tests.support.kafka.maven import KAFKA, directory_of, kafka_classpath
 from tests.tidy.sources import ROOT
@@ -110,7 +112,72 @@ def test_the_replicated_map_survives_its_leader_and_the_loss_of_a_disk() -> None
     assert re.search(_STORY, shown), "the README shows another story"
 
 
-_NAMES = ("votes", "log_to_pandas", "watch_quorum", "test_failover", "test_brokers", "kv")
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A controller and two brokers, with a proxy that counts before that of an example."""
+    pytest.importorskip("confluent_kafka")
+    kafka_classpath()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAFKA_OPTS", " ".join(archive_options()))
+        with kafka_cluster(1, 2, kafka=directory_of(KAFKA), proxied=True) as found:
+            yield found
+
+
+@pytest.mark.slow
+def test_a_record_whose_answer_is_lost_is_sent_twice_and_kept_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The printed command tells that, out of the capture."""
+    capture = str(tmp_path / "out.pcapng")
+    with cluster.proxy.observe("Produce") as came:
+        printed = _run("-m", "examples.lost_answer", cluster.bootstrap_servers, capture)
+        assert came.count == 2
+    first, second, command = printed.splitlines()
+    assert first == "1 answer was lost; the producer was told the offset 0"
+    assert second == "records in the log: 1"
+    assert command == f"kraftwire story clients {capture}"
+    # A story may be wrapped.
+    story = " ".join(_run("-m", *command.split()).split())
+    assert re.search(
+        r" Produce of lost-answer-\d+-0 \(sequence 0\) to broker 10[12]: no answer, the proxy ends "
+        r"the connection after [\d.]+ m?s \(the node had appended it at offset 0\); sent again "
+        r"after [\d.]+ m?s on a new connection: a duplicate that the node recognises \(offset 0\)",
+        story,
+    ), story
+
+
+@pytest.mark.slow
+def test_a_consumer_goes_on_at_the_next_coordinator(cluster: Cluster) -> None:
+    """It reads everything once, and its commits arrive."""
+    assert _run("-m", "examples.coordinator_moves", cluster.bootstrap_servers).splitlines() == [
+        "not the coordinator: 1; no coordinator: 3",
+        "read: 0 1 2 3 4 5 6 7 8 9; committed: 10",
+    ]
+
+
+@pytest.mark.slow
+def test_a_broker_that_hangs_keeps_its_own_records_back(cluster: Cluster) -> None:
+    """As long as it hangs; those of the other broker do not wait."""
+    first, *rest = _run("-m", "examples.broker_hangs", cluster.bootstrap_servers, "4").splitlines()
+    found = re.fullmatch(r"broker (10[12]) was silent for 4 s", first)
+    assert found is not None
+    took = [re.fullmatch(r"partition \d, broker (\d+): (\d+\.\d) s", line) for line in rest]
+    waited = {(one[1] == found[1], float(one[2]) >= 4) for one in took if one is not None}
+    assert len(took) == 4
+    assert waited == {(True, True), (False, False)}
+
+
+_NAMES = (
+    "votes",
+    "log_to_pandas",
+    "watch_quorum",
+    "test_failover",
+    "test_brokers",
+    "kv",
+    "lost_answer",
+    "coordinator_moves",
+    "broker_hangs",
+)
 
 
 @pytest.mark.parametrize("name", _NAMES)
