@@ -26,12 +26,12 @@ _ENDINGS = ("done", "duplicate", "appended-twice", "not-again", "open")
 
 def _clients(clients: list[Client]) -> Table:
     head = (
-        "client", "host", "software", "connections", "requests", "failed", "sent again", "done",
-        "duplicates", "appended twice", "not again", "open",
+        "client", "host", "software", "requests", "failed", "sent again", "done", "duplicates",
+        "appended twice", "not again", "open",
     )  # fmt: skip
-    table = Table("Clients", head, right=range(3, 12), names=(0, 1), optional=(2, 3))
+    table = Table("Clients", head, right=range(3, 11), names=(0, 1), optional=(2,))
     for each in clients:
-        counts = (each.connections, each.requests, each.failed, each.sent_again)
+        counts = (each.requests, each.failed, each.sent_again)
         ended = [each.endings[ending] for ending in _ENDINGS]
         # What is done includes duplicates, and what was appended twice.
         ended[0] += ended[1] + ended[2]
@@ -45,11 +45,11 @@ def _failures(histories: list[History]) -> Table:
     table = Table("What failed, most often first", head, right=range(3, 7), names=(0, 2))
     rows: dict[tuple[str, str, str], list[History]] = {}
     for each in histories:
-        failure = each.first.error or each.first.outcome
-        rows.setdefault((each.client.name, each.api, failure), []).append(each)
+        key = each.client.name, each.api, each.first.failure
+        rows.setdefault(key, []).append(each)
     for key, group in sorted(rows.items(), key=lambda row: (-len(row[1]), row[0])):
         done = Counter(each.ending in _ENDINGS[:3] for each in group)[True]
-        took = max((each.last.end or each.last.time) - each.first.time for each in group)
+        took = max((each.final.end or each.final.time) - each.first.time for each in group)
         tries = sum(each.count for each in group)
         counts = (f"{len(group):,}", f"{tries:,}", f"{done:,}" if done else "")
         table.rows.append((*key, *counts, duration_text(max(0.0, took))))
@@ -184,7 +184,7 @@ class ClientsWriter(StoryWriter):
 
     def rows_to_json(self) -> dict[str, Any]:
         """Return the clients, and what happened to requests that failed."""
-        keys = "id? host software? connections requests failed sentAgain endings"
+        keys = "id? host software? requests failed sentAgain endings"
         return {
             "clients": [attributes_to_json(each, keys) for each in self._shown],
             "requests": [_history(each) for each in self.story.histories],

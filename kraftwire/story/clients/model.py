@@ -22,7 +22,9 @@ HistoryEnding = Literal["done", "duplicate", "appended-twice", "not-again", "ope
 TRIES_MAX = 10
 _LABELS_SHOWN = 4
 _NOT_AGAIN = "not sent again in what was recorded"
+_BATCH_NOT_AGAIN = "the same batch is not sent again in what was recorded"
 _NOT_RECORDED = "what follows is not recorded"
+_NO_ANSWER: frozenset[str] = frozenset({"lost", "timed-out", "unanswered"})
 
 
 @dataclass(slots=True)
@@ -53,6 +55,11 @@ class Try:
     def error(self) -> str:
         """The name of the error, empty without one."""
         return error_name(self.code) if self.code else ""
+
+    @property
+    def failure(self) -> str:
+        """The error, or what else came of it, in two words."""
+        return failure_name(self.error or self.outcome)
 
     def failure_text(self) -> str:
         """Say what came of it, in few words."""
@@ -102,7 +109,6 @@ class Client:
     id: str
     host: str
     software: str = ""
-    connections: int = 0
     requests: int = 0
     failed: int = 0
     sent_again: int = 0
@@ -147,6 +153,11 @@ class History:
         """The last try."""
         return self.tries[-1]
 
+    @property
+    def final(self) -> Try:
+        """The try that was done, or the last one."""
+        return next((each for each in self.tries if each.outcome == "done"), self.last)
+
     def try_of(self, number: int) -> Try | None:
         """Return the try of a request by its number; None if it is not kept, or there is none."""
         return next((each for each in reversed(self.tries) if each.number == number), None)
@@ -169,24 +180,29 @@ class History:
         if len(self.tries) > TRIES_MAX:
             del self.tries[TRIES_MAX // 2]
 
-    def conclude(self) -> HistoryEnding:
-        """Say how the last try, which was done, is to be understood.
+    def conclusions(self) -> dict[HistoryEnding, set[Part]]:
+        """Say of each part what it means that a try of it was done.
 
         Source: Kafka's `ProducerStateEntry.findDuplicateBatch`; a broker answers a batch that it
         has already with the first append's offset.
         """
-        appended: dict[Part, int] = {}
-        for each in self.tries[:-1]:
-            for part, result in (each.answers or {}).items():
-                if part in self.parts and not result.code and result.base_offset >= 0:
-                    appended.setdefault(part, result.base_offset)
-        done = self.last.results
-        if self.last.code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+        found: dict[HistoryEnding, set[Part]] = {}
+        for part in self.parts:
+            found.setdefault(self._conclusion(part), set()).add(part)
+        return found
+
+    def _conclusion(self, part: Part) -> HistoryEnding:
+        done = self.final.results.get(part)
+        if done is None:
+            return "done"
+        if done.code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return "duplicate"
-        known = [part for part in appended if part in done and done[part].base_offset >= 0]
-        if known and all(appended[each] == done[each].base_offset for each in known):
-            return "duplicate"
-        return "appended-twice" if known else "done"
+        for each in self.tries:
+            before = (each.answers or {}).get(part)
+            if each is not self.final and before and not before.code and before.base_offset >= 0:
+                is_same = before.base_offset == done.base_offset
+                return "duplicate" if is_same else "appended-twice"
+        return "done"
 
     def labels_text(self) -> str:
         """Return what the request names, the first few of many."""
@@ -210,8 +226,7 @@ class History:
 
     def _again_text(self) -> str:
         if self.count == 1:
-            is_known = self.ending != "not-recorded"
-            return _NOT_AGAIN if is_known else _NOT_RECORDED
+            return self._end_text()
         pauses = dict.fromkeys(map(duration_text, (self.shortest, self.longest)))
         after = "at once" if not self.longest else f"after {' to '.join(pauses)}"
         often = "" if self.count == 2 else f" {self.count - 1:,} times, each"
@@ -220,16 +235,18 @@ class History:
             text += f" to {self.last.node}"
         elif self.is_on_new_connection:
             text += " on a new connection"
-        between = self.failures.copy()
-        between[self.first.error or self.first.outcome] -= 1
+        between = Counter[str]()
+        for failure, count in self.failures.items():
+            between[failure_name(failure)] += count
+        between[self.first.failure] -= 1
         remarks = [f"{name} {count:,}" for name, count in (+between).items()]
         remarks += ["FindCoordinator in between"] if self.lookups else []
         return f"{with_remarks(text, remarks)}: {self._ending_text()}"
 
     def _ending_text(self) -> str:
-        last = self.last
-        took = duration_text(max(0.0, (last.end or last.time) - self.first.time))
-        offsets = sorted({each.base_offset for each in last.results.values()} - {-1})
+        final = self.final
+        took = duration_text(max(0.0, (final.end or final.time) - self.first.time))
+        offsets = sorted({each.base_offset for each in final.results.values()} - {-1})
         at = f" (offset {listed(offsets[:_LABELS_SHOWN])})" if offsets else ""
         if self.ending == "done":
             return f"done, {took} after the first try"
@@ -237,9 +254,18 @@ class History:
             return f"a duplicate that the node recognises{at}, {took} after the first try"
         if self.ending == "appended-twice":
             return f"appended a second time{at}, {took} after the first try"
-        if self.ending == "open":
-            return "no answer when the recording ends"
         if self.ending == "not-recorded":
             return _NOT_RECORDED
-        return f"{last.failure_text()}; {_NOT_AGAIN}"
+        text = final.failure_text()
+        return text if self.ending == "open" else f"{text}; {self._end_text()}"
+
+    def _end_text(self) -> str:
+        if self.ending == "not-recorded":
+            return _NOT_RECORDED
+        return _BATCH_NOT_AGAIN if self.api == "Produce" else _NOT_AGAIN
+
+
+def failure_name(failure: str) -> str:
+    """Return the name of an error, or of an outcome for people."""
+    return "no answer" if failure in _NO_ANSWER else failure
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.protocol.answers import Answers, answers_of, error_field
 from kraftwire.protocol.entities import ALL, GROUP, KINDS, PARTITION, TOPIC, Context, contexts
-from kraftwire.records.header import HEADER_SIZE, fields
+from kraftwire.records.header import HEADER_SIZE, MAGIC, fields
 from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.wire.json_form import uuid_to_text
 
@@ -126,7 +126,7 @@ def _batches(body: Any, names: TopicNames) -> dict[tuple[Any, Any], Any]:
             found[name, each.index] = blake2b(records, digest_size=_DIGEST_BYTES).digest()
             if len(records) >= HEADER_SIZE:
                 magic, producer_id, epoch, sequence = _SEQUENCE.unpack_from(records)
-                if magic == 2 and producer_id >= 0:
+                if magic == MAGIC and producer_id >= 0:
                     found[name, each.index] = (producer_id, epoch, sequence)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.capture.recorded import REST_S, Recordings, TimeSpan
@@ -18,10 +18,12 @@ from kraftwire.story.clients.parts import Part, Result, request_parts, results_o
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange
 
-# Clients, histories that have ended and are kept, and parts of those that have not.
+# Clients, addresses of brokers, parts of histories that have not ended, and tries of parts that are
+# kept of those that have.
 CLIENTS_MAX = 20_000
-HISTORIES_MAX = 20_000
-PARTS_MAX = 100_000
+NODES_MAX = 20_000
+PARTS_MAX = 20_000
+TRIES_KEPT_MAX = 100_000
 
 # Answers with these are steps of a protocol, not failures.
 _STEPS = {
@@ -69,6 +71,20 @@ class _Sent:
         return self.exchange.request_time
 
 
+class _Fate(NamedTuple):
+    """What came of a request, as in `Try`."""
+
+    outcome: Outcome
+    end: float | None
+    code: int = 0
+    by_client: bool | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it may have to be sent again."""
+        return self.outcome not in ("done", "not-recorded")
+
+
 class ClientStory:
     """Gathers the story of all clients.
 
@@ -83,9 +99,9 @@ class ClientStory:
         self.clients: dict[tuple[str, str], Client] = {}
         self.histories: list[History] = []
         self.overflow = 0
+        self.passed_on: Mapping[str, str] = {}
         self._names = names
         self._recordings = recordings or Recordings()
-        self.passed_on: Mapping[str, str] = {}
         # Connection -> requests without an answer so far, by correlation id.
         self._open: dict[str, dict[int | None, _Sent]] = {}
         # Client -> those of them that are Produce, the oldest first, by number.
@@ -94,6 +110,7 @@ class ClientStory:
         self._proxied: set[str] = set()
         self._nodes: dict[str, int] = {}
         self._parts = 0
+        self._kept = 0
         self._sent = 0
         self._latest = 0.0
 
@@ -102,8 +119,8 @@ class ClientStory:
     def on_request(self, exchange: ObservedExchange, *, is_wanted: bool = True) -> None:
         """Add a request; one that is not wanted only continues a history."""
         self._pass_to(exchange.request_time)
-        passed = self._passed(exchange)
         if exchange.first.connection in self.passed_on:
+            passed = self._passed(exchange)
             if passed is not None:
                 passed.passed_on = True
                 self._proxied.add(passed.exchange.first.connection)
@@ -145,7 +162,7 @@ class ClientStory:
         if sent.is_timed_out:
             self._note_late(sent, exchange)
         elif exchange.response_body is None:
-            self._settle(sent, "not-recorded", exchange.response_time)
+            self._settle(sent, _Fate("not-recorded", exchange.response_time))
         elif exchange.error_codes or sent.client.unsettled.get(exchange.api):
             self._judge(sent, exchange)
 
@@ -154,7 +171,7 @@ class ClientStory:
         sent = self._take(exchange)
         if sent is not None and not sent.is_timed_out:
             is_known = is_awaited and not exchange.is_response_lost
-            self._settle(sent, "unanswered" if is_known else "not-recorded", self._latest)
+            self._settle(sent, _Fate("unanswered" if is_known else "not-recorded", self._latest))
 
     def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection, with which the answers to its requests are lost."""
@@ -164,14 +181,15 @@ class ClientStory:
             if ending.is_by_client and sent.exchange.api in _LEFT_OPEN:
                 sent.is_wanted &= _is_late(sent, time)
             if not sent.is_timed_out:
-                self._settle(sent, "lost", time, by_client=ending.is_by_client)
+                self._settle(sent, _Fate("lost", time, by_client=ending.is_by_client))
+        self._proxied.discard(ending.connection)
 
     def finish(self, holes: Sequence[TimeSpan]) -> None:
         """End what has not ended, and add the times of which nothing was recorded."""
         for sents in self._open.values():
             for sent in sents.values():
                 if not sent.is_timed_out and (sent.again or _is_late(sent, self._latest)):
-                    self._settle(sent, "open", None)
+                    self._settle(sent, _Fate("open", None))
         self._end_all("not-again")
         self.events.note_holes(holes)
 
@@ -192,7 +210,7 @@ class ClientStory:
         for code, results in by_code.items():
             is_done = code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
             outcome: Outcome = "done" if is_done else "refused"
-            self._settle(sent, outcome, exchange.response_time, code=code, results=results)
+            self._settle(sent, _Fate(outcome, exchange.response_time, code), results)
 
     def _time_out(self, new: _Sent) -> None:
         """Note requests without an answer so far whose batches a Produce has again."""
@@ -201,7 +219,7 @@ class ClientStory:
         parts = set(request_parts(new.exchange, self._names)) if late else set()
         for sent in late:
             if not parts.isdisjoint(request_parts(sent.exchange, self._names)):
-                self._settle(sent, "timed-out", new.time)
+                self._settle(sent, _Fate("timed-out", new.time))
                 sent.is_timed_out = True
                 del waiting[sent.number]
 
@@ -228,21 +246,14 @@ class ClientStory:
                 self._split(history, again).add(self._try(sent))
 
     def _settle(
-        self,
-        sent: _Sent,
-        outcome: Outcome,
-        end: float | None,
-        *,
-        code: int = 0,
-        by_client: bool | None = None,
-        results: dict[Part, Result] | None = None,
+        self, sent: _Sent, fate: _Fate, results: dict[Part, Result] | None = None
     ) -> None:
         """Note what came of a request, for the parts of its `results` or for all."""
         unsettled = sent.client.unsettled.setdefault(sent.exchange.api, {})
         parts = list(sent.again if results is None else results)
         again = [part for part in parts if part in sent.again and part in unsettled]
         settled = [self._split(*each) for each in _by_history(again, unsettled)]
-        if outcome not in ("done", "not-recorded") and sent.is_wanted:
+        if fate.is_failure and sent.is_wanted:
             if results is None:
                 parts = request_parts(sent.exchange, self._names)
             settled += self._begin(sent, {part for part in parts if part not in unsettled})
@@ -250,17 +261,18 @@ class ClientStory:
             one = history.try_of(sent.number)
             if one is None:
                 continue
-            one.outcome, one.end, one.code, one.by_client = outcome, end, code, by_client
+            one.outcome, one.end, one.code, one.by_client = fate
             one.results = _of_parts(results or {}, history)
             if sent.exchange.first.connection in self._proxied:
                 one.passed_on = sent.passed_on
             if sent.node_results is not None:
                 one.answers = _of_parts(sent.node_results, history)
-            history.failures[one.error or outcome] += outcome not in ("done", "not-recorded")
-            if outcome == "done":
-                self._end(history, history.conclude())
-            elif outcome in ("not-recorded", "open"):
-                self._end(history, outcome)
+            history.failures[one.error or one.outcome] += fate.is_failure
+            if fate.outcome == "done":
+                for ending, part in history.conclusions().items():
+                    self._end(self._split(history, part), ending)
+            elif fate.outcome in ("not-recorded", "open"):
+                self._end(history, fate.outcome)
 
     def _begin(self, sent: _Sent, parts: set[Part]) -> list[History]:
         """Return the history of parts that fail for the first time; none beyond the limit."""
@@ -301,12 +313,14 @@ class ClientStory:
         first, client = history.first, history.client
         history.ending = ending
         for one in history.tries:
-            node = self._nodes.get(one.server)
-            one.node = one.server if node is None else f"broker {node}"
+            broker = self._nodes.get(one.server)
+            one.node = one.server if broker is None else f"broker {broker}"
         client.failed += 1
         client.sent_again += history.count > 1
         client.endings[ending] += 1
-        if len(self.histories) < HISTORIES_MAX:
+        weight = len(history.parts) * len(history.tries)
+        if self._kept + weight <= TRIES_KEPT_MAX:
+            self._kept += weight
             self.histories.append(history)
         is_remark = ending == "not-again" and history.count == 1 and first.outcome == "refused"
         details = {"api": history.api, "tries": history.count, "error": first.error or None}
@@ -335,20 +349,21 @@ class ClientStory:
         connection = exchange.first.connection
         host = connection.partition("-")[0].rpartition(":")[0]
         key = exchange.client_id, host
-        client = self.clients.get(key)
-        if client is None:
+        if key not in self.clients:
             if len(self.clients) >= CLIENTS_MAX:
                 self.overflow += 1
                 return None
-            client = self.clients[key] = Client(*key)
-        client.connections += connection not in self._open
-        return client
+            self.clients[key] = Client(*key)
+        return self.clients[key]
 
     def _take(self, exchange: ObservedExchange) -> _Sent | None:
         """Return a request that waits no longer; None if it is not known."""
-        sents = self._open.get(exchange.first.connection, {})
+        connection = exchange.first.connection
+        sents = self._open.get(connection, {})
         sent = sents.pop(exchange.correlation_id, None)
         if sent is not None:
+            if not sents:
+                del self._open[connection]
             self._produces.get(sent.client, {}).pop(sent.number, None)
         return sent
 
@@ -375,10 +390,10 @@ class ClientStory:
         elif exchange.api == "FindCoordinator":
             found = body.coordinators or [body]
         for each in found:
-            node = getattr(each, "broker_id", getattr(each, "node_id", -1))
-            if each.host and node >= 0:
+            broker = getattr(each, "broker_id", getattr(each, "node_id", -1))
+            if each.host and broker >= 0 and len(self._nodes) < NODES_MAX:
                 for host in _LOCAL.get(each.host, (each.host,)):
-                    self._nodes[address_text((host, each.port))] = node
+                    self._nodes[address_text((host, each.port))] = broker
 
     def _pass_to(self, time: float) -> None:
         """End what may have gone on in a time without a recording."""

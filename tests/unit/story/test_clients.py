@@ -180,7 +180,7 @@ def test_other_batches_for_the_same_partition_are_no_retry() -> None:
         story.ask(second, 9, AGAIN)
         story.answer(produced((0, 5)), AGAIN)
         (text,) = texts(written(story))
-        assert text.endswith("not sent again in what was recorded")
+        assert text.endswith("the same batch is not sent again in what was recorded")
 
 
 def test_the_same_batch_without_a_sequence_is_a_retry() -> None:
@@ -233,6 +233,24 @@ def test_a_batch_that_was_appended_twice_is_called_so() -> None:
     assert event["text"].endswith(": appended a second time (offset 6), 121 ms after the first try")
 
 
+def test_partitions_of_a_lost_request_are_judged_by_their_own_offsets() -> None:
+    """One was appended by the first try, the other was not."""
+    story = Dialogue()
+    first = produced((0, 5), (ErrorCode.NOT_ENOUGH_REPLICAS, -1))
+    for results in (first, produced((0, 5), (0, 9))):
+        story.ask(produce(b"a", 3, 0, 1), 9)
+        story.ask(produce(b"a", 3, 0, 1), 9, UPSTREAM)
+        story.answer(results, UPSTREAM)
+        if results is first:
+            story.end()
+        else:
+            story.answer(results)
+    found = written(story, {UPSTREAM: FIRST})
+    assert {each["parts"][0]["partition"]: each["ending"] for each in found["requests"]} == {
+        0: "duplicate", 1: "done",
+    }  # fmt: skip
+
+
 def test_the_brokers_word_for_a_duplicate_is_enough() -> None:
     """DUPLICATE_SEQUENCE_NUMBER is a success for producers."""
     story = Dialogue()
@@ -251,7 +269,7 @@ def test_a_request_that_a_proxy_refuses_was_not_passed_on() -> None:
     story.ask(produce(), 9)
     story.answer(produced((ErrorCode.NOT_ENOUGH_REPLICAS, -1)))
     (text,) = texts(written(story, {UPSTREAM: FIRST}))
-    assert "NOT_ENOUGH_REPLICAS (the proxy did not pass it on); not sent again" in text
+    assert "NOT_ENOUGH_REPLICAS (the proxy did not pass it on); the same batch is not sent" in text
 
 
 def test_parts_of_a_request_have_histories_of_their_own() -> None:
@@ -505,7 +523,7 @@ def test_a_filter_hides_no_retry() -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million topics that cannot be created must not fill the memory."""
     monkeypatch.setattr(story_module, "PARTS_MAX", 4)
-    monkeypatch.setattr(story_module, "HISTORIES_MAX", 3)
+    monkeypatch.setattr(story_module, "TRIES_KEPT_MAX", 3)
     monkeypatch.setattr(story_module, "CLIENTS_MAX", 2)
     story = Dialogue()
     for number in range(6):
