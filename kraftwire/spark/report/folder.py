@@ -20,6 +20,7 @@ from bokeh.models import Range1d
 
 from kraftwire.capture.recorded import Recordings
 from kraftwire.errors import StorageError
+from kraftwire.spark.report.axis import TimeAxis, TimeSpan
 from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.files import recorded_of
@@ -28,11 +29,8 @@ _TABLES = ("raft_timeline", "replica_lag", "groups", "group_lag")
 _LETTERS = 6
 
 _BATCH_ROWS = 131_072
-
-# The largest number of buckets in a plot.
-_BUCKETS_MAX = 400
-_BUCKET_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 _SECOND_NS = 1_000_000_000
+_DAY_NS = 86_400 * _SECOND_NS
 
 # Rows with a duration: the columns of their start and end. They belong to every interval that they
 # overlap.
@@ -75,17 +73,22 @@ class ClusterNames:
 class ReportContext:
     """Data that all parts share.
 
-    `extent` is the time that the report covers, in nanoseconds since the epoch, and `bucket_s`
-    the width of the buckets in plots; `times` is the x range of every plot over time, so
-    that they move together. If nothing has a time, extent is None. `holes` are the parts of
-    the extent that no capture recorded, none where nothing is known of captures.
+    `extent` is the time that the report covers, in nanoseconds since the epoch; `axis` is that of
+    every plot over time, and `times` its visible range, so that plots move together. If nothing
+    has a time, extent is None. `holes` are the parts of the extent that no capture recorded, none
+    where nothing is known of captures.
     """
 
     folder: TableFolder
-    extent: tuple[int, int] | None
-    bucket_s: int
+    extent: TimeSpan | None
+    axis: TimeAxis
     times: Range1d
-    holes: list[tuple[int, int]] = field(default_factory=list)
+    holes: list[TimeSpan] = field(default_factory=list)
+
+    @property
+    def has_days(self) -> bool:
+        """Return whether the extent has more than one day, so that times need their dates."""
+        return self.axis.first // _DAY_NS != self.axis.last // _DAY_NS
 
     @property
     def recorded_ns(self) -> int:
@@ -187,7 +190,7 @@ class TableFolder:
             raise StorageError("not a manifest: expected a JSON object", file=str(path))
         return found
 
-    def extent(self) -> tuple[int, int] | None:
+    def extent(self) -> TimeSpan | None:
         """Return the first and last time of exchanges, or else of events; None if there are none.
         """
         for name in ("exchanges", "raft_timeline"):
@@ -197,7 +200,7 @@ class TableFolder:
                 return min(first for first, _ in known), max(last for _, last in known)
         return None
 
-    def holes(self, extent: tuple[int, int]) -> list[tuple[int, int]]:
+    def holes(self, extent: TimeSpan) -> list[TimeSpan]:
         """Return the parts of a time that are not recorded; none without captures."""
         recordings = Recordings()
         for row in self.rows("files", ["recorded"]):
@@ -239,12 +242,6 @@ def _scalar(limit: int, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(limit // (1000 if pa.types.is_timestamp(kind) else 1), pa.int64()).cast(kind)
 
 
-def _min_max(column: pa.Array) -> tuple[int, int] | None:
+def _min_max(column: pa.Array) -> TimeSpan | None:
     found = pc.min_max(column.filter(pc.greater(column, 0))).as_py()
     return None if found["min"] is None else (found["min"], found["max"])
-
-
-def bucket_width(extent: tuple[int, int]) -> int:
-    """Return the width of a plot's buckets in seconds: a round number, and not too many buckets."""
-    seconds = (extent[1] - extent[0]) / _SECOND_NS
-    return next((s for s in _BUCKET_WIDTHS_S if seconds / s <= _BUCKETS_MAX), _BUCKET_WIDTHS_S[-1])

@@ -9,15 +9,16 @@ from html import escape
 from typing import Any
 
 from kraftwire.printable import printable
-from kraftwire.spark.report.folder import TableFolder
+from kraftwire.spark.report.folder import ReportContext, TableFolder
 
 # The names of segments, snapshots and indexes.
 _OFFSET = re.compile(r"\d{20}")
 
 _SECOND_NS = 1_000_000_000
 _NAME_MAX = 48
-# Keeps a number and its unit on one line.
+# Keep a number and its unit, or a time, on one line.
 _NBSP = "\u00a0"
+_NB_HYPHEN = "\u2011"
 
 
 def text(value: object) -> str:
@@ -94,6 +95,13 @@ def clock(time_ns: int | None, *, with_date: bool = False) -> str:
     moment = datetime.fromtimestamp(time_ns // _SECOND_NS, UTC)
     form = "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S"
     return f"{moment.strftime(form)}.{time_ns % _SECOND_NS // 1_000_000:03d}"
+
+
+def when(context: ReportContext, time_ns: int | None) -> str:
+    """Return a time in UTC as tables show it: on one line, with its date where there are several.
+    """
+    shown = clock(time_ns, with_date=context.has_days)
+    return shown.replace("-", _NB_HYPHEN).replace(" ", _NBSP)
 
 
 def evidence(file: object, position: int | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,17 @@ from kraftwire import __version__
 from kraftwire.errors import StorageError
 from kraftwire.printable import spreadsheet_cell
 from kraftwire.spark.paths import own_folder
+from kraftwire.spark.report.axis import TimeAxis, densest, without_holes
 from kraftwire.spark.report.folder import (
     Interval,
     ReportContext,
     ReportPart,
     TableFolder,
-    bucket_width,
 )
 from kraftwire.spark.report.formatting import clock, text
 from kraftwire.spark.report.parts.anomalies import anomalies_part
 from kraftwire.spark.report.parts.connections import connections_part
+from kraftwire.spark.report.parts.errors import errors_part
 from kraftwire.spark.report.parts.groups import groups_part
 from kraftwire.spark.report.parts.inputs import bad_part, inputs_part
 from kraftwire.spark.report.parts.lag import lag_part
@@ -71,7 +72,7 @@ _SHELL = """<!DOCTYPE html>
 {parts}
 </main>
 <footer>{footer}</footer>
-<script>const INK = {ink};{script}</script>
+<script>const INK = {ink}, AXIS = {axis};{script}</script>
 {plots}
 </body>
 </html>
@@ -93,12 +94,14 @@ def page(
     overview: str,
     parts: Sequence[ReportPart],
     plots: dict[str, Any],
+    axis: Mapping[str, Any],
     footer: str,
 ) -> str:
     """The HTML of the report.
 
     `title` and `when` are text; `verdict`, `numbers`, `overview` and `footer` are HTML;
-    ``{{name}}`` in HTML stands for the plot of that name in `plots`, those of parts among them.
+    ``{{name}}`` in HTML stands for the plot of that name in `plots`, those of parts among them;
+    `axis` is what the script knows of their time axis.
     """
     script, divs = _drawn(plots) if plots else ("", {})
     body = "".join(
@@ -122,6 +125,7 @@ def page(
         parts=body,
         footer=footer,
         ink=json.dumps(_ids(plots)),
+        axis=json.dumps(axis),
         script=SCRIPT,
         plots=script,
     )
@@ -162,12 +166,14 @@ def write(folder: Path, interval: Interval | None = None) -> Path:
         raise StorageError("no tables; kraftwire pipeline run writes them", file=str(folder))
     context = _context(TableFolder(folder, interval))
     traffic = read_traffic(context)
+    _begin_at_densest(context, traffic)
     parts = [
         leaders_part(context),
         anomalies_part(context),
         lag_part(context),
         latency_part(context, traffic),
         throughput_part(context, traffic),
+        errors_part(context, traffic),
         groups_part(context),
         connections_part(context),
         bad_part(context),
@@ -180,12 +186,38 @@ def write(folder: Path, interval: Interval | None = None) -> Path:
 def _context(folder: TableFolder) -> ReportContext:
     extent = folder.extent()
     if extent is None:
-        return ReportContext(folder, None, 1, Range1d(0, 1))
-    # Bokeh counts milliseconds.
-    first, last = extent[0] / _MS, max(extent[1], extent[0] + _SECOND_NS) / _MS
-    margin = (last - first) * 0.005
-    times = Range1d(first - margin, last + margin)
-    return ReportContext(folder, extent, bucket_width(extent), times, folder.holes(extent))
+        return ReportContext(folder, None, TimeAxis(0, 0), Range1d(0, 1))
+    holes = folder.holes(extent)
+    axis = without_holes(extent, holes)
+    return ReportContext(folder, extent, axis, Range1d(*_whole(axis)), holes)
+
+
+def _whole(axis: TimeAxis) -> tuple[float, float]:
+    """Return the range of the whole axis, with margins. Units: bokeh's milliseconds."""
+    first, length = axis.first / _MS, max(axis.length, _SECOND_NS) / _MS
+    return first - length * 0.005, first + length * 1.005
+
+
+def _script_axis(context: ReportContext) -> dict[str, Any]:
+    """Return the axis as the page's script reads it. Units: milliseconds."""
+    axis = context.axis
+    return {
+        "first": axis.first / _MS,
+        "last": axis.last / _MS,
+        "joints": [(place / _MS, length / _MS) for place, length in axis.joints],
+        "days": context.has_days,
+        "whole": _whole(axis),
+    }
+
+
+def _begin_at_densest(context: ReportContext, traffic: Traffic) -> None:
+    """Let plots begin with the time of nearly all exchanges, where the rest is much longer."""
+    width = context.axis.bucket_s * _SECOND_NS
+    found = densest(traffic.exchanges, context.axis.length // width + 1)
+    if found is not None:
+        first, last = (context.axis.first + each * width for each in (found[0] - 1, found[1] + 2))
+        context.times.start = max(context.times.start, first / _MS)
+        context.times.end = min(context.times.end, last / _MS)
 
 
 def _html(context: ReportContext, traffic: Traffic, parts: list[ReportPart]) -> str:
@@ -193,44 +225,42 @@ def _html(context: ReportContext, traffic: Traffic, parts: list[ReportPart]) -> 
     above = ""
     if context.extent is not None and traffic.count:
         plots[_OVERVIEW] = _overview(context, traffic)
+        cut = "Grey: not recorded; the dashed line stands for most of that time."
         above = (
             '<p class="interval"><span>Chosen interval (UTC): <b id="interval" '
             f'data-range="{context.times.id}"></b></span>'
             '<button id="all" type="button">All of it</button>'
-            '<span class="note">Drag the coloured field, or its edges: all plots follow.</span></p>'
+            "<span class='note'>Drag the coloured field, or its edges: all plots follow."
+            f"{f' {cut}' if context.axis.joints else ''}</span></p>"
             f"{{{{{_OVERVIEW}}}}}"
         )
     name = context.folder.path.resolve().name
     return page(
         title=f"Kafka traffic in {name}",
-        when=_when(context),
+        when=_covered(context),
         verdict=verdict(context, traffic),
         numbers=numbers(context, traffic),
         overview=above,
         parts=parts,
         plots=plots,
+        axis=_script_axis(context),
         footer=f"kraftwire {text(__version__)}. All times are UTC.",
     )
 
 
 def _overview(context: ReportContext, traffic: Traffic) -> Any:
-    extent = context.extent or (0, 1)
-    sums: dict[int, int] = {}
-    for (at, _), number in traffic.rate.items():
-        sums[at] = sums.get(at, 0) + number
-    buckets = sorted(sums)
-    times = [extent[0] + each * context.bucket_s * _SECOND_NS for each in buckets]
-    return overview(context, times, [sums[each] for each in buckets])
+    sums = traffic.exchanges
+    width = context.axis.bucket_s * _SECOND_NS
+    return overview(context, {context.axis.first + at * width: sums[at] for at in sums})
 
 
-def _when(context: ReportContext) -> str:
+def _covered(context: ReportContext) -> str:
     if context.extent is None:
         return "No frame has a time."
-    first, last = context.extent
     chosen = context.folder.interval
     only = " (a chosen interval)" if chosen != Interval() else ""
-    same_day = first // (86_400 * _SECOND_NS) == last // (86_400 * _SECOND_NS)
-    until = clock(last, with_date=not same_day)
+    first, last = context.extent
+    until = clock(last, with_date=context.has_days)
     return f"{clock(first, with_date=True)} to {until} UTC{only}"
 
 

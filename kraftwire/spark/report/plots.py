@@ -5,23 +5,25 @@ Lines stop where nothing was seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.models import (
     BoxAnnotation,
     BoxZoomTool,
     ColumnDataSource,
+    CustomJSTicker,
     CustomJSTickFormatter,
-    DatetimeTickFormatter,
     HoverTool,
     PanTool,
     RangeTool,
     ResetTool,
+    Span,
     WheelZoomTool,
 )
 from bokeh.plotting import figure
 
+from kraftwire.spark.report.axis import TimeAxis
 from kraftwire.spark.report.folder import ReportContext
 
 # Distinguishable with colour blindness too (after Okabe and Ito), on white and on black.
@@ -31,6 +33,7 @@ GAP = "#d33c3c"
 INK = "#7d7d7d"
 
 _MS = 1_000_000
+_SECOND_NS = 1_000_000_000
 # Times without a recording that are drawn.
 _HOLES_MAX = 200
 _NAN = float("nan")
@@ -50,12 +53,21 @@ return +(tick / factor).toPrecision(4) + unit
 """
 
 
-def _clock() -> DatetimeTickFormatter:
-    """Return a formatter for time axes."""
-    return DatetimeTickFormatter(
-        milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M",
-        hourmin="%H:%M", hours="%H:%M", days="%m-%d", months="%Y-%m", years="%Y",
-    )  # fmt: skip
+def _show_times(made: Any, context: ReportContext, columns: int = 1) -> None:
+    """Put round times on the x axis, by the page's script, and show what is not recorded.
+
+    `columns` is how many plots stand side by side.
+    """
+    axis = context.axis
+    made.xaxis.ticker = CustomJSTicker(major_code=f"return timeTicks(cb_data.range, {columns})")
+    made.xaxis.formatter = CustomJSTickFormatter(code="return tickText(index, ticks)")
+    for hole in context.holes[:_HOLES_MAX]:
+        left, right = (axis.place(each) / _MS for each in hole)
+        made.add_layout(BoxAnnotation(left=left, right=right, fill_color=INK, fill_alpha=0.18))
+    for place, _ in axis.joints[:_HOLES_MAX]:
+        made.add_layout(
+            Span(location=place / _MS, dimension="height", line_color=INK, line_dash="dashed")
+        )
 
 
 def short_numbers() -> CustomJSTickFormatter:
@@ -81,21 +93,18 @@ def _figure(height: int, **more: Any) -> Any:
     return made
 
 
-def time_figure(context: ReportContext, height: int, *, label: str = "", **more: Any) -> Any:
-    """Return an empty plot over time that moves with the others."""
+def time_figure(
+    context: ReportContext, height: int, *, label: str = "", columns: int = 1, **more: Any
+) -> Any:
+    """Return an empty plot over time, one of `columns` side by side, that moves with the others."""
     tools = [PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), ResetTool()]
     tools.append(WheelZoomTool(dimensions="width", modifiers={"ctrl": True}))
-    made = _figure(height, x_range=context.times, x_axis_type="datetime", tools=tools, **more)
+    made = _figure(height, x_range=context.times, tools=tools, **more)
     # Touch scrolls the page; only the overview can be dragged.
     made.toolbar.active_drag = None
-    made.xaxis.formatter = _clock()
-    made.xaxis.ticker.desired_num_ticks = 5
+    _show_times(made, context, columns)
     if label:
         made.yaxis.axis_label = label
-    for start, end in context.holes[:_HOLES_MAX]:
-        made.add_layout(
-            BoxAnnotation(left=start / _MS, right=end / _MS, fill_color=INK, fill_alpha=0.18)
-        )
     return made
 
 
@@ -106,20 +115,20 @@ def value_figure(height: int, **more: Any) -> Any:
     return made
 
 
-def overview(context: ReportContext, times: Sequence[int], values: Sequence[float]) -> Any:
-    """Return a strip of the whole time, in which an interval can be selected for all plots."""
-    extent = context.extent or (0, 1)
-    made = _figure(
-        92, x_range=(extent[0] / _MS, extent[1] / _MS), x_axis_type="datetime", tools="",
-        y_axis_type=None, min_border_left=LEFT,
-    )  # fmt: skip
+def overview(context: ReportContext, values: Mapping[int, float]) -> Any:
+    """Return a strip of the whole time, in which an interval can be selected for all plots.
+
+    `values` of buckets, by the places at which they begin.
+    """
+    axis = context.axis
+    ends = axis.first / _MS, (axis.first + max(axis.length, _SECOND_NS)) / _MS
+    made = _figure(92, x_range=ends, tools="", y_axis_type=None, min_border_left=LEFT)
     made.ygrid.grid_line_color = None
-    made.xaxis.formatter = _clock()
-    made.xaxis.ticker.desired_num_ticks = 5
-    made.vbar(
-        x=[(each + context.bucket_s * 500_000_000) / _MS for each in times],
-        top=list(values), bottom=0,
-        width=context.bucket_s * 1000, color=COLOURS[0], line_color=None, alpha=0.7,
+    _show_times(made, context)
+    made.quad(
+        left=[each / _MS for each in values],
+        right=[each / _MS + axis.bucket_s * 1000 for each in values],
+        top=list(values.values()), bottom=0, color=COLOURS[0], line_color=None, alpha=0.7,
     )  # fmt: skip
     chosen = RangeTool(x_range=context.times)
     chosen.overlay.fill_color, chosen.overlay.fill_alpha = COLOURS[1], 0.16
@@ -129,27 +138,29 @@ def overview(context: ReportContext, times: Sequence[int], values: Sequence[floa
 
 
 def line_points(
-    points: Iterable[tuple[int, float | None]], pause_ns: float
+    axis: TimeAxis, points: Iterable[tuple[int, float | None]], pause_ns: float
 ) -> tuple[list[float], list[float]]:
-    """Return times and values of a line that stops at gaps, where the value is NaN.
+    """Return places and values of a line that stops at gaps, where the value is NaN.
 
-    Points by time, in nanoseconds; a gap is longer than `pause_ns` or a value that is None.
+    Points by time; a gap is longer than `pause_ns` or a value that is None. Units: points have
+    nanoseconds, places bokeh's milliseconds.
     """
-    times: list[float] = []
+    places: list[float] = []
     values: list[float] = []
     before: int | None = None
     for time, value in points:
         if before is not None and time - before > pause_ns:
-            times.append((before + 1) / _MS)
+            places.append((axis.place(before) + 1) / _MS)
             values.append(_NAN)
-        times.append(time / _MS)
+        places.append(axis.place(time) / _MS)
         values.append(_NAN if value is None else value)
         before = time
-    return times, values
+    return places, values
 
 
 def line_plot(
     made: Any,
+    axis: TimeAxis,
     points: Sequence[tuple[int, float | None]],
     colour: str,
     pause_ns: float,
@@ -160,10 +171,10 @@ def line_plot(
 
     A value that `holds` until the next one makes steps.
     """
-    times, values = line_points(points, pause_ns)
+    places, values = line_points(axis, points, pause_ns)
     draw = made.step if holds else made.line
     more = {"mode": "after"} if holds else {"line_join": "round"}
-    line = draw(times, values, line_color=colour, line_width=1.6, **more)
+    line = draw(places, values, line_color=colour, line_width=1.6, **more)
     lonely = [
         index
         for index, value in enumerate(values)
@@ -173,21 +184,26 @@ def line_plot(
     ]
     if lonely:
         made.scatter(
-            [times[each] for each in lonely], [values[each] for each in lonely], size=4,
+            [places[each] for each in lonely], [values[each] for each in lonely], size=4,
             fill_color=colour, line_color=None,
         )  # fmt: skip
     return line
 
 
-def time_bars(made: Any, rows: Sequence[dict[str, Any]], tips: Sequence[tuple[str, str]]) -> Any:
+def time_bars(
+    made: Any,
+    axis: TimeAxis,
+    rows: Sequence[dict[str, Any]],
+    tips: Sequence[tuple[str, str]],
+) -> Any:
     """Draw bars over time: rows with name, start and end in nanoseconds, colour, and tooltips.
 
     A bar is always wide enough to be visible.
     """
     names = [name for name in rows[0] if name not in ("start", "end")]
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in names}
-    columns["left"] = [row["start"] / _MS for row in rows]
-    columns["right"] = [row["end"] / _MS for row in rows]
+    columns["left"] = [axis.place(row["start"]) / _MS for row in rows]
+    columns["right"] = [axis.place(row["end"]) / _MS for row in rows]
     bar = made.hbar(
         y="name", left="left", right="right", height=0.62, fill_color="colour",
         line_color="colour", line_width=1.5, source=ColumnDataSource(columns),

@@ -104,21 +104,56 @@ function paint() {
                major_tick_line_color: ink});
   }
 }
-function clock(ms) { return new Date(ms).toISOString().slice(11, 23); }
+const DAY = 864e5;
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 18e4,
+               3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 108e5, 216e5, 432e5, DAY, 2 * DAY];
+function timeOf(place) {
+  return AXIS.joints.reduce((time, [at, left]) => at < place ? time + left : time, place);
+}
+function timeTicks(range, columns) {
+  const width = innerWidth > 640 ? innerWidth / columns : innerWidth;
+  const wanted = Math.max(3, Math.min(9, width / 90)), span = range.end - range.start;
+  const step = STEPS.find(each => span / each <= wanted) ?? Math.ceil(span / wanted / DAY) * DAY;
+  const ends = [range.start, ...AXIS.joints.map(([at]) => at), range.end], ticks = [];
+  for (let index = 0; index + 1 < ends.length; index++) {
+    const first = Math.max(ends[index], range.start), last = Math.min(ends[index + 1], range.end);
+    const left = timeOf((first + last) / 2) - (first + last) / 2;
+    const round = unit => Math.ceil((first + left) / unit) * unit - left;
+    // A piece without a round time shows its first second.
+    const begin = round(step) < last ? round(step) : round(Math.min(step, 1e3));
+    for (let at = begin; at < last; at += step) {
+      if (!ticks.length || at - ticks.at(-1) > 0.6 * step) ticks.push(at);
+    }
+  }
+  return ticks;
+}
+function tickText(index, ticks) {
+  const times = ticks.map(timeOf), day = each => Math.floor(each / DAY);
+  const date = new Date(times[index]).toISOString();
+  const parts = [[DAY, 0], [6e4, 16], [1e3, 19], [1, 23]];
+  const [, end] = parts.find(([unit]) => times.every(each => each % unit === 0)) ?? [1, 23];
+  if (!end) return date.slice(5, 10);
+  const isNew = AXIS.days && (!index || day(times[index]) !== day(times[index - 1]));
+  return date.slice(11, end) + (isNew ? "\\n" + date.slice(5, 10) : "");
+}
+function clock(place) {
+  const time = Math.min(Math.max(timeOf(place), AXIS.first), AXIS.last);
+  return new Date(time).toISOString().slice(AXIS.days ? 5 : 11, 23).replace("T", " ");
+}
 function follow() {
   const place = document.getElementById("interval");
   if (!place || typeof Bokeh === "undefined") return;
   const range = models([place.dataset.range])[0];
   if (!range) return;
-  const whole = [range.start, range.end];
-  const say = () => {
-    const all = range.start === whole[0] && range.end === whole[1];
-    place.textContent = clock(range.start) + " to " + clock(range.end) + (all ? ", all of it" : "");
+  const [start, end] = AXIS.whole, dense = [range.start, range.end];
+  const show = () => {
+    const shows = (first, last) => range.start === first && range.end === last;
+    place.textContent = clock(range.start) + " to " + clock(range.end)
+      + (shows(start, end) ? ", all of it" : shows(...dense) ? ", with most exchanges" : "");
   };
-  range.change.connect(say);
-  document.getElementById("all").addEventListener("click",
-    () => range.setv({start: whole[0], end: whole[1]}));
-  say();
+  range.change.connect(show);
+  document.getElementById("all").addEventListener("click", () => range.setv({start, end}));
+  show();
 }
 window.addEventListener("load", () => {
   const ready = () => typeof Bokeh === "undefined" || Bokeh.documents.length > 0;

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["SECOND", "START", "quorum", "written"]
+__all__ = ["SECOND", "START", "quorum", "two_days", "written"]
 
 SECOND = 10**9
 START = 1_795_206_000 * SECOND
@@ -102,7 +102,7 @@ def _leader(
     seconds: float, epoch: int, node: str, end: float | None, name: str
 ) -> dict[str, Any]:
     ended = None if end is None else START / SECOND + end
-    details = {"end": ended, "ending": "fell silent" if end else None}
+    details: dict[str, Any] = {"end": ended, "ending": "fell silent" if end else None}
     if ended is not None:
         details["leaderless"] = [ended, ended + 3]
     return {
@@ -118,3 +118,32 @@ def _file(name: str, size: int, kafka: int, header: int) -> dict[str, Any]:
         "file": name, "size": size, "kind": "capture", "kafka_bytes": kafka,
         "header_bytes": header, **rest,
     }
+
+
+def two_days(folder: Path) -> Path:
+    """Ten seconds of a quorum, and ten more two days later, under another leader."""
+    day = 86_400 * SECOND
+    times = [START + at * SECOND // 2 for at in range(21)]
+    times += [each + 2 * day for each in times]
+    hole = START / SECOND + 10, START / SECOND + 2 * 86_400
+    common = {"cluster": "c", "kind": "leader"}
+    first = {"end": hole[0], "ending": "leads to the end of the recording", "leaderless": None}
+    return written(
+        folder,
+        exchanges=[{"time_ns": each, "api_name": "Fetch", "latency_ns": 1} for each in times],
+        files=[
+            {"kind": "capture", "recorded": [{"first_ns": at, "last_ns": at + 10 * SECOND}]}
+            for at in (START, START + 2 * day)
+        ],
+        raft_timeline=[
+            {
+                **common, "time_ns": START, "node": "1", "epoch": 1, "details": json.dumps(first),
+            },
+            {
+                **common, "kind": "not-recorded", "time_ns": START + 10 * SECOND,
+                "details": json.dumps({"until": hole[1]}),
+            },
+            {**common, "time_ns": START + 2 * day, "node": "2", "epoch": 3, "details": "{}"},
+        ],
+        anomalies=[],
+    )

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kraftwire.spark.report import write
-from tests.spark.report.folders import quorum
+from tests.spark.report.folders import quorum, two_days
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -55,6 +55,9 @@ function note() {
   ).map(e => e.outerHTML.slice(0, 90)).slice(0, 9);
   seen.plots = plots(document).filter(e => e.getBoundingClientRect().height > 20).length;
   seen.paper = getComputedStyle(document.body).backgroundColor;
+  const ticks = timeTicks(Bokeh.documents[0].get_model_by_id(
+    document.getElementById("interval").dataset.range), 3);
+  seen.ticks = ticks.map((each, index) => tickText(index, ticks));
   seen.broken = "broken" in window;
   const place = document.getElementById("interval");
   const range = Bokeh.documents[0].get_model_by_id(place.dataset.range);
@@ -113,12 +116,22 @@ def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, scheme: i
     assert seen["requests"] == []
     assert not seen["broken"]
     assert (seen["width"], seen["wide"]) == ([width, width], [])
-    # Overview, leaders, a replica, latency, two of throughput, rebalances, a group, connections.
-    assert seen["plots"] >= 9
+    # Overview, leaders, a replica, two of latency, two of throughput, errors, rebalances, a group,
+    # connections.
+    assert seen["plots"] >= 11
+    assert seen["ticks"] == [f"20:20:{at:02d}" for at in (0, 10, 20, 30)]
     assert seen["paper"] == ("rgb(255, 255, 255)" if scheme else "rgb(20, 23, 26)")
     assert seen["chosen"] == "20:20:10.000 to 20:20:12.000"
     assert seen["whole"] == seen["again"]
     assert seen["whole"].endswith(", all of it")
+
+
+def test_an_axis_without_the_days_between_two_captures(tmp_path: Path) -> None:
+    """Both captures fill it, with round times; the first of each day has its date."""
+    seen = _look(write(two_days(tmp_path / "lab")), 1100, tmp_path)
+    assert seen["errors"] == []
+    assert seen["ticks"] == ["20:20:00\n11-20", "20:20:10", "20:20:10\n11-22"]
+    assert seen["whole"] == "11-20 20:20:00.000 to 11-22 20:20:10.000, all of it"
 
 
 def test_the_page_on_paper(page: Path, tmp_path: Path) -> None:

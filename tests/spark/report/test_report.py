@@ -13,6 +13,7 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.errors import StorageError
 from kraftwire.spark.report import write
+from kraftwire.spark.report.axis import TimeAxis
 from kraftwire.spark.report.formatting import evidence
 from kraftwire.spark.report.plots import line_points
 from kraftwire.spark.tables import TABLES
@@ -54,8 +55,8 @@ def test_every_plot_has_a_csv(page: Path) -> None:
     linked = set(re.findall(r'href="report/(\w+)\.csv"', page.read_text()))
     assert linked == {path.stem for path in (folder / "report").iterdir()}
     assert {
-        "leaders", "timeline", "anomalies", "replica_lag", "latency", "throughput", "rebalances",
-        "group_lag", "connections", "bad_input", "conservation",
+        "leaders", "timeline", "anomalies", "replica_lag", "latency", "throughput", "errors",
+        "rebalances", "group_lag", "connections", "bad_input", "conservation",
     } == linked  # fmt: skip
     assert [(row["node"], row["ending"]) for row in csv_rows(folder, "leaders")] == [
         ("1", "fell silent"), ("", "no leader"), ("2", "leads to the end"),
@@ -65,6 +66,10 @@ def test_every_plot_has_a_csv(page: Path) -> None:
     assert float(fetch["p99_ns"]) == pytest.approx(2_000_000, rel=0.05)
     assert float(wait["p50_ns"]) == pytest.approx(498_000_000, rel=0.05)
     assert sum(int(row["exchanges"]) for row in csv_rows(folder, "throughput")) == 300
+    assert {row["slowest_ns"] for row in csv_rows(folder, "throughput")} == {"2000000"}
+    [refused] = csv_rows(folder, "errors")
+    assert (refused["api"], refused["error"]) == ("Fetch", "NOT_LEADER_OR_FOLLOWER")
+    assert (refused["time_ns"], refused["responses"]) == (str(START), "1")
 
 
 def test_sums_that_do_not_add_up_are_reported(page: Path) -> None:
@@ -123,7 +128,7 @@ def test_files_of_logs_are_distinguished() -> None:
 def test_lines_stop_at_gaps() -> None:
     """Where nothing was seen or a value is unknown there is not-a-number."""
     points = [(0, 1.0), (SECOND, 2.0), (9 * SECOND, 3.0), (10 * SECOND, None)]
-    times, values = line_points(points, 3 * SECOND)
+    times, values = line_points(TimeAxis(0, 0), points, 3 * SECOND)
     assert times[:2] == [0.0, 1000.0]
     assert times[3] == 9000.0
     assert [value if value == value else None for value in values] == [1.0, 2.0, None, 3.0, None]

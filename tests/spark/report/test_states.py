@@ -17,7 +17,7 @@ from kraftwire.cli.main import main
 from kraftwire.spark.report import write
 from kraftwire.spark.run.derive import highlights
 from kraftwire.spark.run.manifest import DECODER_VERSION, Manifest
-from tests.spark.report.folders import SECOND, START, quorum, written
+from tests.spark.report.folders import SECOND, START, quorum, two_days, written
 from tests.spark.report.reading import csv_rows, words_of
 
 # Without these a row has no place on the axis of time.
@@ -127,31 +127,7 @@ def test_logs_show_a_leader_that_was_silent(tmp_path: Path) -> None:
 
 def test_a_time_that_was_not_recorded_is_no_time_without_a_leader(tmp_path: Path) -> None:
     """Captures of two days: neither the headline nor a rate or a plot counts the days between."""
-    day = 86_400 * SECOND
-    times = [START + at * SECOND // 2 for at in range(21)]
-    times += [each + 2 * day for each in times]
-    hole = START / SECOND + 10, START / SECOND + 2 * 86_400
-    common = {"cluster": "c", "kind": "leader"}
-    first = {"end": hole[0], "ending": "leads to the end of the recording", "leaderless": None}
-    folder = written(
-        tmp_path,
-        exchanges=[{"time_ns": each, "api_name": "Fetch", "latency_ns": 1} for each in times],
-        files=[
-            {"kind": "capture", "recorded": [{"first_ns": at, "last_ns": at + 10 * SECOND}]}
-            for at in (START, START + 2 * day)
-        ],
-        raft_timeline=[
-            {
-                **common, "time_ns": START, "node": "1", "epoch": 1, "details": json.dumps(first),
-            },
-            {
-                **common, "kind": "not-recorded", "time_ns": START + 10 * SECOND,
-                "details": json.dumps({"until": hole[1]}),
-            },
-            {**common, "time_ns": START + 2 * day, "node": "2", "epoch": 3, "details": "{}"},
-        ],
-        anomalies=[],
-    )
+    folder = two_days(tmp_path)
     words = words_of(write(folder))
     assert "20 s that were recorded, of 48 h 0 min, with 42 exchanges" in words
     assert "obody led" not in words
@@ -163,6 +139,19 @@ def test_a_time_that_was_not_recorded_is_no_time_without_a_leader(tmp_path: Path
         ("2", "leads to the end"),
     ]
     assert "Grey: not recorded." in words
+
+
+def test_a_leader_leads_to_the_end_of_the_recording_that_shows_it(tmp_path: Path) -> None:
+    """The capture of two days later says nothing of its cluster."""
+    folder = two_days(tmp_path)
+    for path in (folder / "raft_timeline").iterdir():
+        path.unlink()
+    one = {"cluster": "c", "kind": "leader", "time_ns": START, "node": "1", "epoch": 1}
+    (folder / "raft_timeline").rmdir()
+    written(folder, raft_timeline=[{**one, "details": "{}"}])
+    write(folder)
+    [row] = csv_rows(folder, "leaders")
+    assert int(row["end"]) == START + 10 * SECOND
 
 
 def test_lag_of_groups_has_its_heading_without_rebalances(tmp_path: Path) -> None:

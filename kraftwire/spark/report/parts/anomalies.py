@@ -7,7 +7,6 @@ from typing import Any
 from kraftwire.spark.report.folder import ClusterNames, ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
-    clock,
     duration,
     evidence,
     link,
@@ -15,6 +14,7 @@ from kraftwire.spark.report.formatting import (
     no_rows,
     table,
     text,
+    when,
 )
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -41,7 +41,7 @@ def anomalies_part(context: ReportContext) -> ReportPart:
         (
             f'<b class="{text(row["severity"])}">{text(row["severity"])}</b>',
             text(row["rule"]),
-            clock(nanoseconds(row["time"]) if row["time"] else None),
+            when(context, nanoseconds(row["time"]) if row["time"] else None),
             _lasted(row),
             text(clip(row["node"], 32)) + text(clusters.after(row["cluster"])),
             text(clip(row["detail"], 400)),

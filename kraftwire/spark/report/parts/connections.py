@@ -76,7 +76,7 @@ def _plot(context: ReportContext, rows: list[dict[str, Any]]) -> Any:
     plot = time_figure(context, 40 + 14 * len(names), y_range=names)
     plot.yaxis.major_label_text_font_size = "9px"
     time_bars(
-        plot, bars,
+        plot, context.axis, bars,
         [("", "@connection"), ("for", "@took"), ("frames", "@frames"), ("client", "@software")],
     )  # fmt: skip
     return plot

@@ -7,7 +7,6 @@ from typing import Any
 from kraftwire.spark.report.folder import ClusterNames, ReportContext, ReportPart
 from kraftwire.spark.report.formatting import (
     clip,
-    clock,
     count,
     duration,
     evidence,
@@ -17,6 +16,7 @@ from kraftwire.spark.report.formatting import (
     no_rows,
     table,
     text,
+    when,
 )
 from kraftwire.spark.report.parts.lag import group_multiples
 from kraftwire.spark.report.plots import COLOURS, time_bars, time_figure
@@ -45,7 +45,8 @@ def groups_part(context: ReportContext) -> ReportPart:
     part.plots["rebalances"] = _plot(context, shown, by_group)
     part.html = (
         f"{key(_seen(rows))}{{{{rebalances}}}}<p class='note'>From the first request of a "
-        f"generation to the last response. {link('rebalances')}</p>{_table(by_group, busiest)}"
+        f"generation to the last response. {link('rebalances')}</p>"
+        + _table(context, by_group, busiest)
         + heading
         + lag
     )
@@ -77,7 +78,7 @@ def _plot(
     ]
     plot = time_figure(context, 50 + 24 * len(shown), y_range=[labels[name] for name in shown])
     tips = [("", "@name"), ("generation", "@generation"), ("members", "@members")]
-    time_bars(plot, bars, [*tips, ("took", "@took")])
+    time_bars(plot, context.axis, bars, [*tips, ("took", "@took")])
     return plot
 
 
@@ -88,7 +89,9 @@ def _unique(name: str, names: list[str]) -> str:
     return short if len(same) == 1 else f"{short} {same.index(name) + 1}"
 
 
-def _table(by_group: dict[str, list[dict[str, Any]]], busiest: list[str]) -> str:
+def _table(
+    context: ReportContext, by_group: dict[str, list[dict[str, Any]]], busiest: list[str]
+) -> str:
     lines = []
     for name in busiest[:_GROUPS_MAX]:
         rows = by_group[name]
@@ -100,7 +103,7 @@ def _table(by_group: dict[str, list[dict[str, Any]]], busiest: list[str]) -> str
                 count(len(rows)),
                 text(max(row["members"] or 0 for row in rows)),
                 duration(nanoseconds(longest["end"]) - nanoseconds(longest["start"])),
-                clock(nanoseconds(longest["start"])),
+                when(context, nanoseconds(longest["start"])),
                 text(clip(next((r["reason"] for r in rows if r["reason"]), ""), 60)),
                 evidence(longest["file"], longest["position"]),
             )

@@ -90,11 +90,11 @@ def _multiples(
         peak = max((value or 0 for _, value in points), default=0)
         # A line of zeros must not lie on the axis, where it would look like no line.
         top = max(peak, 4)
-        plot = time_figure(context, 116, y_range=(-0.08 * top, 1.08 * top))
-        plot.xaxis.ticker.desired_num_ticks = plot.yaxis.ticker.desired_num_ticks = 3
+        plot = time_figure(context, 116, columns=3, y_range=(-0.08 * top, 1.08 * top))
+        plot.yaxis.ticker.desired_num_ticks = 3
         plot.yaxis.formatter = short_numbers()
         colour = COLOURS[index % len(COLOURS)]
-        line_plot(plot, points, colour, pause_ns, holds=pause_ns != _PAUSE_NS)
+        line_plot(plot, context.axis, points, colour, pause_ns, holds=pause_ns != _PAUSE_NS)
         key = f"{part.id}-{column}-{index}"
         part.plots[key] = plot
         cells.append(

@@ -7,8 +7,9 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
 
 from kraftwire.spark.report.folder import ReportContext, ReportPart
 from kraftwire.spark.report.formatting import clip, count, duration, link, no_rows, table, text
-from kraftwire.spark.report.parts.traffic import Latencies, Traffic
-from kraftwire.spark.report.plots import COLOURS, value_figure
+from kraftwire.spark.report.parts.over_time import by_name, draw_buckets, note
+from kraftwire.spark.report.parts.traffic import Latencies, Traffic, totals
+from kraftwire.spark.report.plots import COLOURS, LEFT, time_figure, value_figure
 
 _APIS_MAX = 20
 _ROWS_MAX = 25
@@ -36,7 +37,9 @@ def latency_part(context: ReportContext, traffic: Traffic) -> ReportPart:
     part.html = (
         "{{latency}}<p class='note'>From the median (dot) to the 99th percentile, a dash for the "
         "slowest, on a logarithmic axis; a Fetch without the time that it waited for data, which "
-        f"has a bar of its own. Within 5 %. {link('latency')}</p>{_client_table(traffic)}"
+        f"has a bar of its own. Within 5 %. {link('latency')}</p>"
+        + _over_time(context, part, traffic)
+        + _client_table(traffic)
     )
     return part
 
@@ -88,6 +91,21 @@ def _plot(by_api: list[tuple[str, Latencies]]) -> object:
     ]
     plot.add_tools(HoverTool(renderers=[bar, dot], tooltips=tips))
     return plot
+
+
+def _over_time(context: ReportContext, part: ReportPart, traffic: Traffic) -> str:
+    """Add the plot of the slowest response of each bucket; return its HTML."""
+    lines = by_name(traffic.slowest, totals(traffic.rate, 1), max)
+    plot = time_figure(context, 190, label="slowest", y_axis_type="log", min_border_left=LEFT)
+    plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS)
+    plot.yaxis.ticker.desired_num_ticks = 4
+    plot.yaxis.ticker.num_minor_ticks = 0
+    legend = draw_buckets(context, plot, lines, absent=None)
+    part.plots["slowest"] = plot
+    return (
+        f"<h3>Slowest responses over time</h3>{legend}{{{{slowest}}}}"
+        f"<p class='note'>{note(context)} No line: no response. {link('throughput')}</p>"
+    )
 
 
 def _client_table(traffic: Traffic) -> str:

@@ -16,7 +16,6 @@ from kraftwire.spark.report.folder import (
     TableFolder,
 )
 from kraftwire.spark.report.formatting import (
-    clock,
     duration,
     evidence,
     link,
@@ -24,6 +23,7 @@ from kraftwire.spark.report.formatting import (
     plural,
     table,
     text,
+    when,
 )
 from kraftwire.spark.report.plots import COLOURS, GAP, INK, LEFT, time_bars, time_figure
 
@@ -48,7 +48,6 @@ def leaderships(context: ReportContext) -> list[dict[str, Any]]:
     """
     columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
     rows = TableFolder(context.folder.path).rows("raft_timeline", columns)
-    last = context.extent[1] if context.extent else 0
     found: list[dict[str, Any]] = []
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
     for row in (each for each in rows if each["kind"] == "not-recorded"):
@@ -64,6 +63,7 @@ def leaderships(context: ReportContext) -> list[dict[str, Any]]:
     for row in sorted(led, key=lambda row: row["time_ns"]):
         by_cluster.setdefault(row["cluster"], []).append(row)
     for cluster, elected in by_cluster.items():
+        last = _known_until(context, [row for row in rows if row["cluster"] == cluster])
         for index, row in enumerate(elected):
             details = json.loads(row["details"] or "{}")
             following = elected[index + 1]["time_ns"] if index + 1 < len(elected) else None
@@ -88,6 +88,15 @@ def leaderships(context: ReportContext) -> list[dict[str, Any]]:
     return _clipped(context, sorted(found, key=lambda row: (str(row["cluster"]), row["start"])))
 
 
+def _known_until(context: ReportContext, events: list[dict[str, Any]]) -> int:
+    """Return until when a leader is known to lead: to the end of the recording that has the last
+    of the events.
+    """
+    latest = max(row["time_ns"] for row in events)
+    ends = (start for start, _ in context.holes if start >= latest)
+    return next(ends, context.extent[1] if context.extent else 0)
+
+
 def _clipped(context: ReportContext, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the parts of leaderships that are in the chosen interval."""
     if context.folder.interval == Interval():
@@ -110,7 +119,7 @@ def leaders_part(context: ReportContext) -> ReportPart:
     part = ReportPart("leaders", "Who led when")
     found = leaderships(context)
     events = context.folder.table("raft_timeline")
-    details = _replica_table(events.to_pylist()) + _event_table(events.to_pylist())
+    details = _replica_table(events.to_pylist()) + _event_table(context, events.to_pylist())
     if not found:
         nothing = "No leader is known." if len(events) else "Nothing of a KRaft quorum was seen."
         part.html = no_rows(context.folder, "raft_timeline", nothing)
@@ -136,14 +145,14 @@ def leaders_part(context: ReportContext) -> ReportPart:
             "epoch": "" if row["epoch"] is None else str(row["epoch"]),
             "colour": _colour(row),
             "took": duration(row["end"] - row["start"]),
-            "from": clock(row["start"]),
+            "from": when(context, row["start"]),
             "ending": row["ending"],
         }
         for row in found
     ]
     plot = time_figure(context, 60 + 34 * len(names), y_range=names, min_border_left=LEFT)
     time_bars(
-        plot, bars,
+        plot, context.axis, bars,
         [("", "@name"), ("epoch", "@epoch"), ("from", "@from"), ("for", "@took"), ("", "@ending")],
     )  # fmt: skip
     for tool in plot.select(HoverTool):
@@ -154,7 +163,7 @@ def leaders_part(context: ReportContext) -> ReportPart:
     part.html = (
         "{{leaders}}<p class='note'>Red: no leader. Grey: not recorded. Colours distinguish "
         f"epochs. {link('leaders')}</p>"
-        + _leadership_table(found)
+        + _leadership_table(context, found)
         + details
     )
     return part
@@ -175,12 +184,12 @@ def _name(row: dict[str, Any], clusters: ClusterNames) -> str:
     return who + clusters.after(row["cluster"])
 
 
-def _leadership_table(found: list[dict[str, Any]]) -> str:
+def _leadership_table(context: ReportContext, found: list[dict[str, Any]]) -> str:
     rows = [
         (
             text(row["epoch"]) if row["node"] is not None else "",
             text(row["node"]) if row["node"] is not None else '<b class="error">nobody</b>',
-            clock(row["start"]),
+            when(context, row["start"]),
             duration(row["end"] - row["start"]),
             text(row["ending"]),
         )
@@ -224,11 +233,11 @@ def _sentence(row: dict[str, Any]) -> str:
     return f"Epoch {row['epoch']}{who} {row['text']}."
 
 
-def _event_table(events: list[dict[str, Any]]) -> str:
+def _event_table(context: ReportContext, events: list[dict[str, Any]]) -> str:
     shown = sorted((e for e in events if e["kind"] not in _QUIET), key=lambda e: e["time_ns"])
     rows = [
         (
-            clock(row["time_ns"]),
+            when(context, row["time_ns"]),
             text(row["epoch"]),
             text(row["node"]),
             text(row["text"]),

@@ -1,4 +1,4 @@
-"""Latency by API and by client, and throughput: all from one pass over the exchanges.
+"""Latency, throughput and errors, by API and over time: all from one pass over the exchanges.
 
 Latencies are counted in buckets 4.5 % wide, so memory does not grow with the exchanges.
 """
@@ -6,12 +6,15 @@ Latencies are counted in buckets 4.5 % wide, so memory does not grow with the ex
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftwire.spark.report.axis import TimeAxis
 from kraftwire.spark.report.folder import ReportContext
 
 _COLUMNS = (
@@ -54,8 +57,9 @@ class Latencies:
 class Traffic:
     """Sums over the exchanges of the interval.
 
-    `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`,
-    `request_bytes` and `response_bytes` by the number of the bucket since the extent's start.
+    `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate` and
+    `slowest` (nanoseconds) by (bucket, API), `errors` by (bucket, API, error), `request_bytes` and
+    `response_bytes` by bucket. Buckets count from the start of the axis.
     """
 
     count: int = 0
@@ -64,9 +68,15 @@ class Traffic:
     )
     wait: dict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     rate: Counter[tuple[int, str]] = field(default_factory=Counter)
+    slowest: dict[tuple[int, str], int] = field(default_factory=dict)
     request_bytes: Counter[int] = field(default_factory=Counter)
     response_bytes: Counter[int] = field(default_factory=Counter)
-    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    errors: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+
+    @property
+    def exchanges(self) -> Counter[int]:
+        """Return the number of exchanges in each bucket."""
+        return totals(self.rate, 0)
 
     def by_api(self) -> dict[str, Latencies]:
         """Return the latency by API alone."""
@@ -76,25 +86,33 @@ class Traffic:
         return merged
 
 
+def totals(counts: Mapping[Any, int], part: int) -> Counter[Any]:
+    """Return the sums of counts by one part of their keys."""
+    sums: Counter[Any] = Counter()
+    for key, number in counts.items():
+        sums[key[part]] += number
+    return sums
+
+
 def read_traffic(context: ReportContext) -> Traffic:
     """Read all of the exchanges, a piece at a time."""
     traffic = Traffic()
     if context.extent is None:
         return traffic
-    start, width = context.extent[0], context.bucket_s * _SECOND_NS
     for batch in context.folder.batches("exchanges", _COLUMNS):
         table = pa.Table.from_batches([batch])
         table = table.filter(pc.greater(table["time_ns"], 0))
         if table.num_rows:
-            _add(traffic, table, start, width)
+            _add(traffic, table, context.axis)
     return traffic
 
 
-def _add(traffic: Traffic, table: pa.Table, start: int, width: int) -> None:
+def _add(traffic: Traffic, table: pa.Table, axis: TimeAxis) -> None:
     traffic.count += table.num_rows
     api = pc.fill_null(table["api_name"], "unknown")
     client = pc.fill_null(table["client_id"], "(no client id)")
-    bucket = pa.array((table["time_ns"].to_numpy() - start) // width)
+    places = axis.places(table["time_ns"].to_numpy())
+    bucket = pa.array((places - axis.first) // (axis.bucket_s * _SECOND_NS))
     rows = pa.table(
         {
             "api": api,
@@ -106,8 +124,12 @@ def _add(traffic: Traffic, table: pa.Table, start: int, width: int) -> None:
             "response_bytes": table["response_size"],
         }
     )
-    for row in rows.group_by(["bucket", "api"]).aggregate([([], "count_all")]).to_pylist():
-        traffic.rate[row["bucket"], row["api"]] += row["count_all"]
+    grouped = rows.group_by(["bucket", "api"])
+    for row in grouped.aggregate([([], "count_all"), ("service", "max")]).to_pylist():
+        at, slowest = (row["bucket"], row["api"]), row["service_max"]
+        traffic.rate[at] += row["count_all"]
+        if slowest is not None:
+            traffic.slowest[at] = max(slowest, traffic.slowest.get(at, 0))
     sums = rows.group_by("bucket").aggregate([("request_bytes", "sum"), ("response_bytes", "sum")])
     for row in sums.to_pylist():
         traffic.request_bytes[row["bucket"]] += row["request_bytes_sum"] or 0
@@ -117,14 +139,14 @@ def _add(traffic: Traffic, table: pa.Table, start: int, width: int) -> None:
     fetches = rows.filter(pc.greater(pc.fill_null(rows["wait"], 0), 0))
     for row in _latency_buckets(fetches, "wait", ["client"]):
         _count(traffic.wait[str(row["client"])], row)
-    _add_errors(traffic, table)
+    _add_errors(traffic, rows.append_column("errors", table["errors"]))
 
 
-def _add_errors(traffic: Traffic, table: pa.Table) -> None:
-    refused = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
-    for row in refused.select(["api_name", "errors"]).to_pylist():
+def _add_errors(traffic: Traffic, rows: pa.Table) -> None:
+    refused = rows.filter(pc.greater(pc.fill_null(pc.list_value_length(rows["errors"]), 0), 0))
+    for row in refused.select(["bucket", "api", "errors"]).to_pylist():
         for error in row["errors"]:
-            traffic.errors[row["api_name"] or "unknown", error] += 1
+            traffic.errors[row["bucket"], row["api"], error] += 1
 
 
 def _latency_buckets(rows: pa.Table, column: str, keys: list[str]) -> list[dict[str, object]]:
