@@ -239,6 +239,7 @@ class History:
         for failure, count in self.failures.items():
             between[failure_name(failure)] += count
         between[self.first.failure] -= 1
+        between[self.final.failure] -= self.ending == "not-again"
         remarks = [f"{name} {count:,}" for name, count in (+between).items()]
         remarks += ["FindCoordinator in between"] if self.lookups else []
         return f"{with_remarks(text, remarks)}: {self._ending_text()}"

@@ -18,7 +18,7 @@ from kraftwire.story.clients.parts import Part, Result, request_parts, results_o
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange
 
-# Clients, addresses of brokers, parts of histories that have not ended, and tries of parts that are
+# Clients, addresses of nodes, parts of histories that have not ended, and tries of parts that are
 # kept of those that have.
 CLIENTS_MAX = 20_000
 NODES_MAX = 20_000
@@ -39,6 +39,8 @@ _TIMEOUT_S = 0.2
 _LEFT_OPEN = {"ApiVersions", "Fetch", "FindCoordinator", "Metadata", "ShareFetch"}
 # An answer that takes longer is late; a Fetch may also wait for records.
 _ANSWER_S = 1.0
+# The type of the endpoints in an answer to DescribeCluster.
+_CONTROLLERS = 2
 _LOCAL = {"localhost": ("127.0.0.1", "::1")}
 
 
@@ -108,7 +110,7 @@ class ClientStory:
         self._produces: dict[Client, dict[int, _Sent]] = {}
         # Connections whose requests a proxy passes on.
         self._proxied: set[str] = set()
-        self._nodes: dict[str, int] = {}
+        self._nodes: dict[str, str] = {}
         self._parts = 0
         self._kept = 0
         self._sent = 0
@@ -313,8 +315,7 @@ class ClientStory:
         first, client = history.first, history.client
         history.ending = ending
         for one in history.tries:
-            broker = self._nodes.get(one.server)
-            one.node = one.server if broker is None else f"broker {broker}"
+            one.node = self._nodes.get(one.server, one.server)
         client.failed += 1
         client.sent_again += history.count > 1
         client.endings[ending] += 1
@@ -382,18 +383,19 @@ class ClientStory:
                     history.lookups += 1
 
     def _learn_nodes(self, exchange: ObservedExchange) -> None:
-        """Note the addresses of brokers in answers."""
+        """Note the addresses of brokers and controllers in answers."""
         body = exchange.response_body
+        role = "controller" if getattr(body, "endpoint_type", 0) == _CONTROLLERS else "broker"
         found: list[Any] = []
         if exchange.api in ("DescribeCluster", "Metadata"):
             found = body.brokers
         elif exchange.api == "FindCoordinator":
             found = body.coordinators or [body]
         for each in found:
-            broker = getattr(each, "broker_id", getattr(each, "node_id", -1))
-            if each.host and broker >= 0 and len(self._nodes) < NODES_MAX:
+            id = getattr(each, "broker_id", getattr(each, "node_id", -1))
+            if each.host and id >= 0 and len(self._nodes) < NODES_MAX:
                 for host in _LOCAL.get(each.host, (each.host,)):
-                    self._nodes[address_text((host, each.port))] = broker
+                    self._nodes[address_text((host, each.port))] = f"{role} {id}"
 
     def _pass_to(self, time: float) -> None:
         """End what may have gone on in a time without a recording."""

@@ -18,7 +18,10 @@ from kraftwire.inspect.stories.clients import ClientsWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
-from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
+from kraftwire.messages.describe_cluster_response import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+)
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -505,6 +508,18 @@ def test_brokers_are_named_once_an_answer_has() -> None:
     assert ["broker 4" in found[0], "broker 5" in found[1]] == [True, True]
 
 
+def test_controllers_are_called_so() -> None:
+    """An answer to DescribeCluster says which kind it lists."""
+    story = Dialogue()
+    nodes = [DescribeClusterBroker(broker_id=3, host="10.0.0.2", port=9092)]
+    story.ask(DescribeClusterRequest(endpoint_type=2), 1)
+    story.answer(DescribeClusterResponse(endpoint_type=2, brokers=nodes))
+    story.ask(create("a"), 5)
+    story.answer(created(a=ErrorCode.NOT_CONTROLLER))
+    (text,) = texts(written(story))
+    assert "to controller 3: NOT_CONTROLLER" in text
+
+
 def test_a_filter_hides_no_retry() -> None:
     """Frames that do not pass it continue what others began, and begin nothing."""
     story = Dialogue()
@@ -542,7 +557,9 @@ def test_many_tries_keep_the_first_and_the_last() -> None:
         story.ask(create("a"), 5)
         story.answer(created(a=ErrorCode.NOT_CONTROLLER))
         story.wait(0.1)
-    (one,) = written(story)["requests"]
+    found = written(story)
+    assert "sent again 39 times, each after 100 ms (NOT_CONTROLLER 38): NOT_C" in texts(found)[0]
+    (one,) = found["requests"]
     assert (one["count"], len(one["tries"]), one["failures"]) == (40, 10, {"NOT_CONTROLLER": 40})
     numbers = [each["correlationId"] for each in one["tries"]]
     assert numbers == [1, 2, 3, 4, 5, 36, 37, 38, 39, 40]
