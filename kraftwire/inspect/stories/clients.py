@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, TextIO
 
@@ -48,7 +47,7 @@ def _failures(histories: list[History]) -> Table:
         key = each.client.name, each.api, each.first.failure
         rows.setdefault(key, []).append(each)
     for key, group in sorted(rows.items(), key=lambda row: (-len(row[1]), row[0])):
-        done = Counter(each.ending in _ENDINGS[:3] for each in group)[True]
+        done = sum(each.ending in _ENDINGS[:3] for each in group)
         took = max((each.final.end or each.final.time) - each.first.time for each in group)
         tries = sum(each.count for each in group)
         counts = (f"{len(group):,}", f"{tries:,}", f"{done:,}" if done else "")
@@ -56,19 +55,14 @@ def _failures(histories: list[History]) -> Table:
     return table
 
 
-def _part(part: Part, result: Result | None) -> dict[str, Any]:
-    batch = part.batch
-    return {
-        **dict(part.names),
-        **(
-            {} if batch is None else
-            dict(zip(("producerId", "producerEpoch", "baseSequence"), batch, strict=True))
-        ),
-        **(
-            {} if result is None else
-            {"error": error_name(result.code), "baseOffset": result.base_offset}
-        ),
-    }  # fmt: skip
+def _part(part: Part, result: Result | None = None) -> dict[str, Any]:
+    json = dict(part.names)
+    if part.batch is not None:
+        json |= zip(("producerId", "producerEpoch", "baseSequence"), part.batch, strict=True)
+    if result is not None:
+        json["error"] = error_name(result.code)
+        json["baseOffset"] = result.base_offset if result.base_offset >= 0 else None
+    return json
 
 
 def _parts(found: dict[Part, Result] | None) -> list[dict[str, Any]] | None:
@@ -91,7 +85,7 @@ def _history(each: History) -> dict[str, Any]:
         "findCoordinator=lookups failures tries",
         client=each.client.id,
         host=each.client.host,
-        parts=[_part(part, None) for part in sorted(each.parts, key=str)],
+        parts=[_part(part) for part in sorted(each.parts, key=str)],
         tries=[_try(one) for one in each.tries],
     )
 
