@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.testing import Cluster, Quorum, quorum
+from kraftwire.testing import Cluster, Quorum, ThreadedProxy, quorum
 from kraftwire.testing.cluster.controlled import Controllers
 from tests.tidy.recipes import run
 from tests.tidy.sources import ROOT, show
@@ -38,7 +38,7 @@ ENDLESS = ("kraftwire node start", "kraftwire cluster up", "kraftwire perf", "kr
 FILLED_IN = re.compile(r"\b(?:ID|DIRECTORY|NODE-\d|CONFIG)\b")
 EXPECTED = {"kraftwire diff": {0, 1}, "kraftwire metadata": {0, 1, 3}}
 SPAN = re.compile(r"`([^`]+)`")
-METHOD = re.compile(r"\b(nodes|cluster|controller)\.(?=(\w+))")
+METHOD = re.compile(r"\b(nodes|cluster|controller|proxy)\.(?=(\w+))")
 NODE = """\
 process.roles=controller
 node.id=1
@@ -119,6 +119,11 @@ def test_the_tables_are_read() -> None:
 @pytest.mark.parametrize(("owner", "name"), METHODS)
 def test_a_method_of_a_table_exists(owner: str, name: str) -> None:
     """The names of fixtures are those of the page about tests."""
-    classes = {"nodes": Quorum, "cluster": Cluster, "controller": Controllers}
+    classes = {
+        "nodes": Quorum,
+        "cluster": Cluster,
+        "controller": Controllers,
+        "proxy": ThreadedProxy,
+    }
     found = classes[owner]
     assert hasattr(found, name) or name in found.__annotations__ or name == "controller"
