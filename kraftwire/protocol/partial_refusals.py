@@ -25,7 +25,7 @@ Decide = Callable[[Context], bool | None]
 # The session of a share group has the partitions of all its requests, in step with the client's.
 _IN_SESSION = {"ShareFetch", "ShareAcknowledge"}
 _PASSED_WHOLE = {"ShareFetch"}
-# Its answer has brokers besides the topics. In version 0 no topics are all.
+# Its answer has brokers besides the topics. In version 0 no topics are all, so the request is whole.
 _WITH_MORE = {"Metadata"}
 
 _NOTHING_GIVEN = (None, "", bytes(16))
@@ -95,6 +95,7 @@ class PartialRefusal:
         self._topic_name = topic_name
         self._is_innermost = is_innermost
         self._has_unlisted = self._name in _IN_SESSION
+        self._is_passed_whole = self._name in _PASSED_WHOLE
         self._refused_count = 0
         level = request_level(message.API_KEY, version)
         self._context = level.own_context(message, {}, topic_name)
@@ -112,10 +113,12 @@ class PartialRefusal:
         return not self._refused_count and not self._has_unlisted
 
     def _passed(self, message: Message, kept: Message) -> Message | None:
-        if self._name in _PASSED_WHOLE:
-            return message
-        has_more = self._name in _IN_SESSION or (self._name in _WITH_MORE and self._version > 0)
         is_left = any(_is_left(each) for _, parts in self._parts for each in parts)
+        if self._name in _WITH_MORE and not self._version and not is_left:
+            self._is_passed_whole = True
+        if self._is_passed_whole:
+            return message
+        has_more = self._name in _IN_SESSION or self._name in _WITH_MORE
         return kept if is_left or has_more or not self._refused_count else None
 
     def _divide(self, answers: Answers, place: _Place) -> list[_Part]:
@@ -184,7 +187,7 @@ class PartialRefusal:
             found = _Found(getattr(response, answers.attribute) or ())
             joined = []
             for part in parts:
-                is_answered = _is_left(part) or self._name in _PASSED_WHOLE
+                is_answered = _is_left(part) or self._is_passed_whole
                 own = found.take(part.values) if is_answered else None
                 if own is None or (part.refused is not None and not part.inner):
                     own = part.refused
