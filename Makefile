@@ -122,6 +122,7 @@ interop-brokers: setup
 # where they have to be built first.
 compat: setup
 	$(BIN)/python -m tests.compat
+	$(BIN)/python -m tests.compat.errors
 
 generate: setup
 	$(BIN)/python -m codegen generate

@@ -41,6 +41,8 @@ _NAVIGATION: dict[str, dict[str, tuple[str, ...]]] = {
         "Test and program": (
             "docs/tests.md",
             "docs/proxy.md",
+            "docs/control.md",
+            "docs/client-errors.md",
             "docs/client.md",
             "docs/messages.md",
         ),

@@ -88,6 +88,7 @@ PARTS = (
         0.05,
         ("tests.compat", "--of-the-day", "--through", "proxy", "--within", "{seconds}"),
     ),
+    Part("client errors", 0.03, ("tests.compat.errors", "--of-the-day", "3")),
     Part("long cases", 0.08, ("tools.twice", "-m", "full", "--of-the-day", "6")),
     Part("engine", 0.02, ("tests.engine", "--cases", "50000000", "--within", "{seconds}")),
     Part("sanitized engine", 0.02, ("tools.sanitize", "--within", "{seconds}")),

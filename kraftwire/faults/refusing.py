@@ -24,7 +24,8 @@ from kraftwire.protocol.partial_refusals import PartialRefusal
 from kraftwire.protocol.refusals import Error, is_at_top, refusal
 from kraftwire.wire.message import Message
 
-_TEXT = "refused by a rule"
+TEXT = "refused by a rule"
+"""The message of an error, where a response has a field for it."""
 
 # What Kafka says of a partition, a topic or another element, never of a request with many of them.
 OF_ELEMENTS = frozenset(
@@ -88,7 +89,7 @@ def refuse(
     """
     if fault.error is None:
         return None
-    error = Error(fault.error, _TEXT)
+    error = Error(fault.error, TEXT)
     found = None
     if fault.is_whole:
         found = _whole(request, version, error)

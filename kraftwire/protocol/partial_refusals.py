@@ -25,7 +25,7 @@ Decide = Callable[[Context], bool | None]
 # The session of a share group has the partitions of all its requests, in step with the client's.
 _IN_SESSION = {"ShareFetch", "ShareAcknowledge"}
 _PASSED_WHOLE = {"ShareFetch"}
-# Its answer has brokers besides the topics. In version 0 no topics are all, so the request is whole.
+# Its answer has brokers besides the topics. In version 0 no topics are all: the request is whole.
 _WITH_MORE = {"Metadata"}
 
 _NOTHING_GIVEN = (None, "", bytes(16))
