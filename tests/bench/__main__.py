@@ -16,7 +16,7 @@ SECTIONS = (
     *("codec", "languages", "records", "columns", "startup", "segments", "capture"),
     *("log_job", "broker", "jobs", "scale"),
     *("raft", "rate", "failover", "siege", "secured_siege", "security", "sim", "authorizer"),
-    *("controller", "starts", "work"),
+    *("controller", "starts", "work", "proxy"),
 )
 
 
