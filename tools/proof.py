@@ -83,10 +83,12 @@ PARTS = (
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
     Part("traffic", 0.04, ("tools.twice", "tests/interop/test_mixed_traffic.py")),
     Part("spark", 0.09, ("tools.twice", "tests/spark/cluster", "tests/spark/killed")),
+    # Without the suite that is compiled for minutes.
     Part(
         "compat",
         0.05,
-        ("tests.compat", "--of-the-day", "--through", "proxy", "--within", "{seconds}"),
+        ("tests.compat", "kgo", "kafka-python", "--of-the-day", "--through", "proxy",
+         "--within", "{seconds}"),
     ),
     Part("client errors", 0.03, ("tests.compat.errors", "--of-the-day", "3")),
     Part("long cases", 0.08, ("tools.twice", "-m", "full", "--of-the-day", "6")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -22,12 +23,13 @@ import pytest
 from tests.compat.expected import expected
 from tests.compat.kafka_python import KafkaPython
 from tests.compat.kgo import Kgo
+from tests.compat.librdkafka import Librdkafka
 from tests.compat.runs import Run, Runner
 from tests.compat.servers import NONE, PROXY, server
 from tests.compat.suite import FOLDER, Suite
 from tests.support.suite.of_the_day import of_the_day
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (Kgo(), KafkaPython())}
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (Kgo(), KafkaPython(), Librdkafka())}
 
 _DAY_S = 86_400
 
@@ -75,8 +77,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _run(suite: Suite, through: str, options: argparse.Namespace) -> Run:
     print(f"{suite.name}, before the server: {through}", flush=True)
     folder = FOLDER / "logs" / f"{suite.name}-{through}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "suite.log").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     with (
         tempfile.TemporaryDirectory(prefix="compat-") as place,
         server(options.bootstrap, through, suite.brokers, Path(place)) as address,
@@ -84,6 +86,8 @@ def _run(suite: Suite, through: str, options: argparse.Namespace) -> Run:
         wanted = expected(suite.name)
         runner = Runner(suite, address, wanted, folder)
         tests = [test for test in wanted if fnmatchcase(test, options.only or "*")]
+        if not tests:
+            sys.exit(f"no test of {suite.name} is called {options.only}")
         if options.within is not None:
             return runner.run_within(of_the_day(tests, len(tests), _day()), options.within)
         return runner.run(tests if options.only else ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat import kgo
+from tests.compat import kgo, librdkafka
 from tests.compat.__main__ import SUITES
 from tests.compat.expected import differing, expected, parse
 from tests.compat.runs import Runner
@@ -23,6 +23,21 @@ def test_results_of_go_stand_behind_marks() -> None:
     )
     wanted = {"TestA/one": PASSED, "TestA": FAILED, "TestB": SKIPPED, "TestC": FAILED}
     assert kgo.results(output) == wanted
+
+
+def test_results_of_librdkafka_stand_where_a_test_ends() -> None:
+    """One that says nothing more has failed."""
+    output = (
+        "\x1b[36m[0001_multiobj / 0.000s] ======== Running test 0001_multiobj ========\n"
+        "\x1b[0m\x1b[36m[0001 / 1.1s] \x1b[32m===== Test 0001_multiobj PASSED =====\x1b[0m\n"
+        "\x1b[36m[0052_stamps / 0.000s] ===== Running test 0052_stamps =====\n"
+        '\x1b[31m### Test "0052_stamps" failed at test.c:5073: ###\n'
+        "\x1b[36m[0097_ssl / 0.000s] ===== Running test 0097_ssl =====\n"
+        "\x1b[36m[0097_ssl / 0.000s] \x1b[33m===== Test 0097_ssl SKIPPED =====\x1b[0m\n"
+        "\x1b[33m[0025_timers / 0.000s] WARN: SKIPPING TEST: Filtered due to negative test flags\n"
+    )
+    wanted = {"0001_multiobj": PASSED, "0052_stamps": FAILED, "0097_ssl": SKIPPED}
+    assert librdkafka.results(output) == wanted
 
 
 def test_results_in_the_form_of_junit(tmp_path: Path) -> None:
