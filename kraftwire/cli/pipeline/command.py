@@ -19,7 +19,7 @@ from kraftwire import messages
 from kraftwire.cli.output import say
 from kraftwire.cli.pipeline.installed import check_installed
 from kraftwire.cli.pipeline.report import interval, report
-from kraftwire.cli.pipeline.signals import Ending
+from kraftwire.cli.pipeline.signals import Ending, ended_at_once
 from kraftwire.cli.pipeline.tables import tables
 from kraftwire.cli.security import client_security
 from kraftwire.cli.tables import heading, show, table
@@ -116,6 +116,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
         is_short=not has_stages or is_small(inputs), with_sources=False,
     )  # fmt: skip
     with (
+        ended_at_once(lambda: _say(_left(chosen.folder))),
         Ending(),
         spark_runner(start, master) as runner,
         PipelineProgress(chosen.folder, is_wanted=not options["quiet"]) as progress,
@@ -128,7 +129,9 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
         show(_summary(chosen.folder, outcome))
     for wrong in outcome.unbalanced:
         _say(f"bytes are not accounted for: {wrong}")
-    return _FAILED if outcome.unbalanced or outcome.unread else 0
+    for file in outcome.undecoded:
+        _say(file)
+    return _FAILED if outcome.unbalanced or outcome.unread or outcome.undecoded else 0
 
 
 @pipeline.command()
@@ -182,6 +185,7 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     start = partial(local_session, _master(options["master"]), properties)
     with (
+        ended_at_once(lambda: None),
         DeferredSparkRunner(start) as runner,
         PipelineProgress(chosen.folder, is_wanted=not options["quiet"]) as progress,
         Stop(_say) as stop,
@@ -197,6 +201,17 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
         _say(f"bytes are not accounted for: {wrong}")
     is_failed = outcome.unbalanced or outcome.unread
     return _FAILED if is_failed or (options["once"] and outcome.unreachable) else 0
+
+
+def _left(folder: Path) -> str:
+    """Describe what an interrupted run leaves."""
+    from kraftwire.spark.run.manifest import Manifest
+
+    found = Manifest.load(folder)
+    count = sum(len(source.files) for source in found.sources.values()) if found else 0
+    derived = "" if found and found.is_derived else ", not the tables that stages derive"
+    left = f"the rows of {_files(count)}{derived}" if count else "no rows yet"
+    return f"stopped; {folder} has {left}; the same command with --resume continues"
 
 
 def _master(text: str) -> str:

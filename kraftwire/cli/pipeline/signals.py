@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-# What a shell reports of a program that SIGTERM ended.
-_EXIT_TERMINATED = 143
+# What a shell reports of a program that a signal ended.
+_EXIT_INTERRUPTED = 128 + signal.SIGINT
+_EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def ended_at_once(report: Callable[[], None]) -> Iterator[None]:
+    """A context in which a signal that an `Ending` raised ends this process after a report.
+
+    Nothing waits for a start or a job of Spark: Java ends by itself when this process is gone, and
+    a run can be killed at any moment.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as error:
+        report()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_EXIT_TERMINATED if isinstance(error, SystemExit) else _EXIT_INTERRUPTED)
 
 
 class Ending:

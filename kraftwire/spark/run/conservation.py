@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow.dataset as ds
+
+from kraftwire.decode.files import open_source
+from kraftwire.decode.files.decode import unknown_text
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.files import FileSums, file_rows, unreadable_file
 from kraftwire.spark.inputs import InputFile
 from kraftwire.spark.paths import expanded, readable
+from kraftwire.spark.run.derive import UNDERSTOOD
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import PlannedSource
 from kraftwire.spark.run.tasks import UnitResult
@@ -68,6 +73,26 @@ def unbalanced(file: FileBytes) -> str:
         return ""
     sums = ", ".join(f"{name.removesuffix('_bytes')} {count:,}" for name, count in parts.items())
     return f"{file.file}: {file.size:,} bytes, but {sums} make {total:,}"
+
+
+def undecoded(folder: Path, files: Sequence[InputFile], tops: Container[Path]) -> list[str]:
+    """Return which inputs are no captures and no files of logs, and what they are.
+
+    A folder may hold other files: they count if there is nothing else. `tops` are the named paths.
+    """
+    rows = ds.dataset(folder / "files").to_table(columns=["file", "kind"]).to_pylist()
+    known = {row["file"] for row in rows if row["kind"] in UNDERSTOOD}
+    unknown = [file.path for file in files if readable(file.path) not in known]
+    is_all = len(unknown) == len(files)
+    return [_described(path) for path in unknown if is_all or Path(path) in tops]
+
+
+def _described(path: str) -> str:
+    try:
+        with open_source(Path(path)) as source:
+            return f"{readable(path)}: nothing is decoded: {unknown_text(source)}"
+    except StorageError as error:
+        return f"nothing is decoded: {readable(str(error))}"
 
 
 def unread_source(error: StorageError) -> Source:

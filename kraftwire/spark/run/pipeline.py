@@ -22,6 +22,7 @@ from kraftwire.spark.run.conservation import (
     log_rows,
     outdated,
     unbalanced,
+    undecoded,
     unread_rows,
     unread_source,
     unreadable_rows,
@@ -84,13 +85,14 @@ class RunOutcome:
     `rows` counts the rows of all tables in the folder, by name; `unbalanced` reports files with
     bytes that are not counted exactly once; `size` counts the bytes read by this run, `known` the
     files that only an earlier run has read, and `again` those of `files` that both have read;
-    `unread` names folders and files that could not be listed or opened; `unreachable` says why
-    quorums could not be read.
+    `unread` names folders and files that could not be listed or opened, `undecoded` inputs of which
+    nothing could be decoded, and why; `unreachable` says why quorums could not be read.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    undecoded: list[str] = field(default_factory=list)
     unreachable: list[str] = field(default_factory=list)
     files: int = 0
     known: int = 0
@@ -173,6 +175,8 @@ class _Run:
         create_missing(self._folder, self._options.base)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
         self._derive()
+        if following is None:
+            self._outcome.undecoded = undecoded(self._folder, files, self._tops)
         self._outcome.rows = self._count()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome

@@ -42,9 +42,9 @@ class StartingSparkRunner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
-        if self._begun is not None:
+        if self._begun is not None and not _is_signal(kind):
             # A failed start was reported where the session was needed.
             with suppress(Exception):
                 self._begun.result().stop()
@@ -115,6 +115,11 @@ class StartingSparkRunner:
             return SparkRunner(self._session.result())
 
 
+def _is_signal(kind: type[BaseException] | None) -> bool:
+    """Whether a signal ends a context: then the process ends, and Java with it."""
+    return kind is not None and not issubclass(kind, Exception)
+
+
 def _taken(left: deque[tuple[int, Work]]) -> Iterator[tuple[int, Work]]:
     """Yield the remaining items from the front while another thread takes them from the back."""
     with suppress(IndexError):
@@ -143,9 +148,8 @@ class DeferredSparkRunner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
-        if self._session is not None:
-            # After an interrupted call, the connection to Java may be of no use.
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._session is not None and not _is_signal(kind):
             with suppress(*([] if kind is None else [Exception])):
                 self._session.stop()
 

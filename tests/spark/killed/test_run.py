@@ -31,8 +31,9 @@ def _command(source: Path, folder: Path, *more: str) -> list[str]:
     return [*program, "--out", str(folder), "--quiet", *more]
 
 
-def test_a_run_continues_after_kill_9(spark: Any, tmp_path: Path) -> None:
-    """The driver, the JVM and the workers are killed at once, in the middle of their work."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_continues_after_its_end(number: signal.Signals, spark: Any, tmp_path: Path) -> None:
+    """The driver, the JVM and the workers get the signal at once, in the middle of their work."""
     source = captures(tmp_path / "in")
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(
@@ -48,9 +49,16 @@ def test_a_run_continues_after_kill_9(spark: Any, tmp_path: Path) -> None:
                     process.wait(0.02)
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, number)
             process.wait()
-    assert process.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
+    log_text = (tmp_path / "log").read_text()
+    if number == signal.SIGKILL:
+        assert process.returncode == -number, log_text
+    else:
+        assert process.returncode == 128 + number, log_text
+        (line,) = [each for each in log_text.splitlines() if "incubator" not in each]
+        assert line.startswith(f"kraftwire: stopped; {tmp_path / 'out'} has ")
+        assert line.endswith("; the same command with --resume continues")
     assert (tmp_path / "out" / "_tasks").exists()
     options = RunOptions(tmp_path / "out")
     run([str(source)], options, SparkRunner(spark), resume=True, warn=_silent)

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra spark")
 
-from kraftwire.cli.pipeline.signals import Ending, Stop
+from kraftwire.cli.pipeline.signals import Ending, Stop, ended_at_once
 
 LOGGER = logging.getLogger("py4j")
 
@@ -63,3 +63,18 @@ def test_a_second_interrupt_stops_a_tail_in_a_line(caplog: pytest.LogCaptureFixt
         "stopped; the next start does this round again",
     ]
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_process_after_a_report(
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that start Spark would be waited for; an error of the run is raised as it is."""
+    told: list[object] = []
+    monkeypatch.setattr(os, "_exit", told.append)
+    with suppress(ConnectionError), ended_at_once(lambda: told.append("left")), Ending():
+        _interrupted_call(number)
+    assert told == ["left", code]
+    with pytest.raises(ConnectionError), ended_at_once(lambda: told.append("left")):
+        raise ConnectionError
+    assert told == ["left", code]

@@ -214,6 +214,34 @@ def test_what_is_not_read_is_an_incomplete_run(
         (source / "closed").mkdir()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [("bad.pcap", b"", "empty"), ("bad.bin", b"no capture", "10 bytes of no kind that is known"),
+     ("bad.pcap.gz", b"\x1f\x8b\x08\x00", "bad.pcap.gz")],
+)  # fmt: skip
+def test_an_input_of_which_nothing_is_decoded_is_named(
+    name: str, content: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Rows of the others are there; in a folder, other files may lie beside them."""
+    monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
+    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: LocalRunner())
+    source = captures(tmp_path / "in", "sasl")
+    bad = source / name
+    bad.write_bytes(content)
+    out = tmp_path / "out"
+    command = ["pipeline", "run", "--quiet", "--out"]
+    assert main([*command, str(out), str(bad), str(source / "sasl.pcap")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(bad) in line
+    assert words in line
+    assert rows_of(out, "exchanges")
+    assert main([*command, str(out), str(source / "bad*"), "--resume"]) == 1
+    assert main([*command, str(out), str(source), "--resume"]) == 0
+    (source / "sasl.pcap").unlink()
+    assert main([*command, str(tmp_path / "nothing"), str(source)]) == 1
+
+
 def _resumed(command: list[str]) -> list[str]:
     return ["--resume"] if command == ["run"] else []
 

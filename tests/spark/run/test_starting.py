@@ -179,6 +179,16 @@ def test_ctrl_c_is_still_ours_after_a_late_start() -> None:
     assert spark.is_stopped
 
 
+@pytest.mark.parametrize("master", ["local", "spark://host:7077"])
+def test_an_interrupted_run_does_not_wait_for_spark(master: str) -> None:
+    """Java ends with this process; the connection to it may be of no use."""
+    spark = _Spark()
+    with suppress(KeyboardInterrupt), spark_runner(lambda: cast(Any, spark), master) as runner:
+        runner.begin()
+        raise KeyboardInterrupt
+    assert not spark.is_stopped
+
+
 def test_on_a_cluster_nothing_is_done_here() -> None:
     """Its executors may see other files than this machine."""
     spark = _Spark()
