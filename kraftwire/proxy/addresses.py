@@ -72,6 +72,8 @@ REQUESTS: dict[int, tuple[Place, ...]] = {
     ApiKey.BEGIN_QUORUM_EPOCH: (_LEADER,),
     ApiKey.END_QUORUM_EPOCH: (_LEADER,),
 }
+# Where addresses are looked for; an Envelope carries the answer to another request.
+LOOKED_THROUGH = frozenset({ApiKey.ENVELOPE, *RESPONSES, *REQUESTS})
 # Their hints stand behind the records, which may be long.
 STREAMED = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 

@@ -13,12 +13,12 @@ class Exchange:
 
     `answer` is the payload that the proxy sends as the response, if it makes one. `reads_response`
     says that the response has to be understood. `due` is when it may pass, None before it is there.
-    `mechanism` is that of a SaslHandshake.
+    `mechanism` is that of a SaslHandshake, `carried` what an Envelope carries: API key and version.
     """
 
     __slots__ = (
-        "answer", "api_key", "api_version", "correlation_id", "decision", "due", "has_response",
-        "mechanism", "reads_response",
+        "answer", "api_key", "api_version", "carried", "correlation_id", "decision", "due",
+        "has_response", "mechanism", "reads_response",
     )  # fmt: skip
 
     def __init__(
@@ -39,3 +39,4 @@ class Exchange:
         self.decision: Decision = PASS
         self.due: float | None = None
         self.mechanism = ""
+        self.carried = NO_API, NO_API

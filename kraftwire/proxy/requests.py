@@ -5,18 +5,21 @@ Order: a request is registered, and rules decide about it, before any byte of it
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache, partial
 
 from kraftwire.capture.framing.headers import HEADER, HEADER_SIZE, client_id, produce_acks
 from kraftwire.errors import WireError
 from kraftwire.faults.rules import Decision, Need
 from kraftwire.faults.selectors import RequestHead
+from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.protocol.api_keys import ApiKey
 from kraftwire.protocol.envelope import decode_request, encode_request, encode_response
+from kraftwire.protocol.headers import peek_request
 from kraftwire.proxy.addresses import (
     answers_with_addresses,
     asks_with_addresses,
@@ -43,6 +46,8 @@ _PASS, _READ_ACKS, _HOLD, _HOLD_LOGIN = range(4)
 @lru_cache(1024)
 def _handling(api_key: int, api_version: int) -> tuple[int, bool]:
     """Return what has to be done about a request, and whether its response has to be read."""
+    if api_key == ApiKey.ENVELOPE:
+        return _HOLD, False
     if api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS):
         return (_HOLD if api_key == ApiKey.SASL_HANDSHAKE else _PASS), True
     reads_response = answers_with_addresses(api_key, api_version)
@@ -190,6 +195,8 @@ class RequestFlow(FrameFlow):
             sent = encode_request(header, body)
         if isinstance(body, SaslHandshakeRequest):
             exchange.mechanism = body.mechanism
+        elif isinstance(body, EnvelopeRequest):
+            _look_inside(exchange, body)
         elif rewrite_request(body, self._state.role, self._state.shared.find_here):
             sent = encode_request(header, body) + payload[end:]
         self._go(exchange, sent, shown)
@@ -229,6 +236,13 @@ class RequestFlow(FrameFlow):
         self._state.in_flight.append(Exchange(NO_API, NO_API, 0, reads_response=True))
         self._record(frame(bytes(len(payload))))
         self._put(payload, bytes(len(payload)))
+
+
+def _look_inside(exchange: Exchange, body: EnvelopeRequest) -> None:
+    """Note what an Envelope carries; the node judges one that cannot be read."""
+    with suppress(WireError):
+        exchange.carried = peek_request(body.request_data)
+        exchange.reads_response = answers_with_addresses(*exchange.carried)
 
 
 def _without_secret(body: SaslAuthenticateRequest) -> SaslAuthenticateRequest:

@@ -10,6 +10,7 @@ import struct
 from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
@@ -17,7 +18,7 @@ from kraftwire.protocol.envelope import decode_response, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_response_header
 from kraftwire.protocol.versions import answered_version
-from kraftwire.proxy.addresses import REQUESTS, RESPONSES, STREAMED, rewrite_response
+from kraftwire.proxy.addresses import LOOKED_THROUGH, STREAMED, rewrite_response
 from kraftwire.proxy.events import Data, Say, Send, Side, WakeAt
 from kraftwire.proxy.exchange import NO_API, Exchange
 from kraftwire.proxy.frames import NOT_YET, FrameFlow, held
@@ -215,7 +216,21 @@ class ResponseFlow(FrameFlow):
             return self._change_mechanisms(exchange, body)
         if isinstance(body, MetadataResponse):
             self._state.shared.topics.learn(body, exchange.api_version)
+        if isinstance(body, EnvelopeResponse):
+            return self._change_carried(exchange, body)
         return rewrite_response(body, self._state.role, self._state.shared.find_here)
+
+    def _change_carried(self, exchange: Exchange, envelope: EnvelopeResponse) -> bool:
+        """Change the response that a broker gets for a client, which sees its addresses too."""
+        data = envelope.response_data or b""
+        try:
+            header, body, end = decode_response(data, *exchange.carried)
+        except WireError:
+            return False
+        if not rewrite_response(body, self._state.role, self._state.shared.find_here):
+            return False
+        envelope.response_data = encode_response(header, body, exchange.carried[1]) + data[end:]
+        return True
 
     def _change_mechanisms(self, exchange: Exchange, body: SaslHandshakeResponse) -> bool:
         if exchange.mechanism == GSSAPI and not body.error_code:
@@ -249,7 +264,7 @@ def _limit_versions(body: ApiVersionsResponse) -> bool:
     """Offer no version of an API with addresses that no schema knows: they could not be found."""
     is_changed = False
     for each in body.api_keys:
-        if each.api_key in RESPONSES or each.api_key in REQUESTS:
+        if each.api_key in LOOKED_THROUGH:
             high = messages.API_VERSIONS[each.api_key][1]
             if each.max_version > high >= each.min_version:
                 each.max_version, is_changed = high, True

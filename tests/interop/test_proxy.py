@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.capture import Capture
+from kraftwire.testing.ports import free_ports
 from tests.interop.clients.brokers import STEPS, brokers_on, use
 from tests.interop.clients.matrix import CLIENTS
 from tests.support.commands.run import run_decode, run_kraftwire
 from tests.support.kafka.maven import unavailable
 from tests.support.kafka.mixed_quorum import kind_under_test
+from tests.support.kafka.process import KafkaNode, quorum
+from tests.support.nodes.process import describe
 from tests.support.proxy.process import ProxyProcess, write_rules
 from tests.support.security.kafka import (
     HOST,
@@ -182,6 +185,27 @@ def test_the_story_tells_what_became_of_a_lost_answer(servers: str, tmp_path: Pa
         (line,) = [each for each in proxy.said.splitlines() if f" {client['id']}: " in each]
         counts = [int(word.rstrip(",")) for word in line.split() if word.rstrip(",").isdigit()]
         assert sum(counts) == client["requests"]
+
+
+def test_a_broker_gives_on_no_address_behind_its_proxy(tmp_path: Path) -> None:
+    """Its controller is a proxy's, to which it forwards DescribeQuorum in an Envelope."""
+    (port,) = free_ports(1)
+    with quorum(tmp_path, 1, is_dynamic=False) as cluster:
+        (controller,) = cluster.controllers
+        address = f"127.0.0.1:{controller.listeners['CONTROLLER']}"
+        with ProxyProcess("--upstream", address) as proxy:
+            here = proxy.read_line().removeprefix("controller 1 ")
+            voters = {"controller.quorum.voters": f"1@{here}"}
+            broker = KafkaNode(101, tmp_path / "broker", {"PLAINTEXT": port}, voters)
+            broker.format(cluster.cluster_id)
+            try:
+                broker.start()
+                broker.wait_ready()
+                answer = describe(port)
+            finally:
+                broker.stop()
+    assert "Envelope 1" in proxy.said
+    assert [f"{one.host}:{one.port}" for one in answer.nodes[0].listeners] == [here]
 
 
 @pytest.fixture(scope="module")

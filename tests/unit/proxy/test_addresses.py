@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.protocol.endpoint import ENDPOINT_CONTROLLER
 from kraftwire.protocol.envelope import decode_request, decode_response
 from kraftwire.proxy.addresses import (
@@ -24,7 +28,7 @@ from kraftwire.proxy.events import Send
 from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message
 from tests.support.proxy.layers import here, layer, request_frame, response_frame
-from tests.support.proxy.playbook import client, upstream
+from tests.support.proxy.playbook import client, to_upstream, upstream
 
 _TABLES = ((REQUESTS, messages.request_class), (RESPONSES, messages.response_class))
 
@@ -210,3 +214,44 @@ def test_describe_cluster_says_itself_which_nodes_it_describes() -> None:
     assert isinstance(sent, Send)
     found: Any = decode_response(bytes(sent.data[4:]), 60, 1)[1]
     assert (found.brokers[0].host, found.brokers[0].port) == here(Node(CONTROLLER, 3))
+
+
+def _carried(data: bytes, answer: bytes | None) -> bytes:
+    """What passes of the answer that a broker gets in an Envelope for a client's request."""
+    tested = layer(role=CONTROLLER)
+    envelope = EnvelopeRequest(request_data=data, client_host_address=bytes(4))
+    asked = request_frame(envelope, 0)
+    assert tested.handle(client(asked), 0.0) == [to_upstream(asked)]
+    answered = response_frame(EnvelopeResponse(response_data=answer), 0)
+    (sent,) = tested.handle(upstream(answered), 0.0)
+    assert isinstance(sent, Send)
+    found: Any = decode_response(bytes(sent.data[4:]), 58, 0)[1]
+    carried: bytes = found.response_data
+    return carried
+
+
+def test_an_envelope_has_no_other_addresses_than_its_broker_may_see() -> None:
+    """DescribeQuorum is forwarded to the controllers, and brokers give the answer to clients."""
+    body = DescribeQuorumResponse()
+    _fill(body, RESPONSES[55][0], ("controller.test", 9093))
+    expected = DescribeQuorumResponse()
+    nodes = (here(Node(CONTROLLER, 7, number)) for number in range(2))
+    _fill(expected, RESPONSES[55][0], *nodes)
+    forwarded = request_frame(DescribeQuorumRequest(), 2, 5)[4:]
+    found = _carried(forwarded, response_frame(body, 2, 5)[4:])
+    assert found == response_frame(expected, 2, 5)[4:]
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "answer"),
+    [
+        (request_frame(DescribeQuorumRequest(), 2, 5)[4:], b"unreadable"),
+        (request_frame(DescribeQuorumRequest(), 2, 5)[4:], None),
+        (request_frame(DescribeQuorumRequest(), 0, 5)[4:], b"has no addresses"),
+        (b"\0\x37\x7f\xff", b"of an unknown version"),
+        (b"\0", b"to no request"),
+    ],
+)
+def test_what_else_an_envelope_carries_passes(forwarded: bytes, answer: bytes | None) -> None:
+    """Whether or not it can be read; the broker judges it."""
+    assert _carried(forwarded, answer) == answer
