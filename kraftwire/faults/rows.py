@@ -185,6 +185,8 @@ def shown_row(rule: FaultRule) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
     return f"function {getattr(value, '__name__', '')}".strip() if callable(value) else value
 
 

@@ -84,6 +84,16 @@ async def test_a_rule_is_added_shown_and_removed() -> None:
     assert (status, found) == (404, {"error": "there is no rule 1"})
 
 
+async def test_a_rule_of_python_is_shown_as_well() -> None:
+    """With sets and tuples as lists, and a function by its name."""
+    control = Control()
+    control.add(new_rule({"api": ("Fetch",), "partition": {2, 1}, "falsify": len}))
+    _, found = await control.ask("GET", "/rules")
+    (rule,) = found["rules"]
+    expected = (["Fetch"], [1, 2], "function len")
+    assert (rule["api"], rule["partition"], rule["falsify"]) == expected
+
+
 async def test_all_rules_are_removed_at_once() -> None:
     """They are listed in the order in which they were added, as in a file."""
     control = Control()
