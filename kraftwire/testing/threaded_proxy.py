@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -102,13 +103,16 @@ def proxy(
     """Return a proxy in front of a cluster, for use as a context manager.
 
     `upstream` has brokers, or controllers, of the cluster: one that answers is enough. The options
-    are those of the command `kraftwire proxy`; configurations are properties or files of them.
+    are those of the command `kraftwire proxy`; configurations are properties or files of them. What
+    people should know of these is a Python warning. Raises: UsageError; OSError for a file.
     """
     security = tls = None
     if isinstance(command_config, ClientSecurity):
         security = upstream_security(command_config.settings.properties)
     elif command_config is not None:
         security = upstream_security(Properties.given(command_config, "command_config"))
+    for line in security.warnings if security else ():
+        warnings.warn(line, stacklevel=2)
     if listener_config is not None:
         tls = listener_tls(Properties.given(listener_config, "listener_config"))
     return ThreadedProxy(

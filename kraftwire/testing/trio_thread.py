@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import trio
 
+from kraftwire.node.app import first_error
+
 _Result = TypeVar("_Result")
 
 
@@ -55,7 +57,10 @@ class TrioThread:
         Raises: what ends the task before that.
         """
         started = partial(self.nursery.start, task)
-        return trio.from_thread.run(started, trio_token=self._token)
+        try:
+            return trio.from_thread.run(started, trio_token=self._token)
+        except BaseExceptionGroup as group:
+            raise first_error(group) from group
 
     def _run(self) -> None:
         trio.run(self._main, clock=self._clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.list_groups_request import ListGroupsRequest
 from kraftwire.messages.list_groups_response import ListGroupsResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.proxy.server import Proxy
 from kraftwire.testing import ThreadedProxy, proxy
 from kraftwire.testing.threaded_proxy import open_proxies
 from kraftwire.transport.client_connection import ClientConnection
@@ -158,6 +160,32 @@ def test_a_proxy_that_cannot_start_leaves_nothing(node: FakeNode) -> None:
         proxy(address, command_config={"security.protocol": "SASL_SSL"})
     with pytest.raises(UsageError, match=r"listener_config: .*it has no users"):
         proxy(address, listener_config={"security.protocol": "SASL_SSL"})
+
+
+def test_a_listener_that_cannot_be_opened_is_one_error(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no group of them."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Proxy, "_listen_near", fail)
+    with pytest.raises(UsageError, match="no listener for broker 1: Too many open files"):
+        proxy(node.address).__enter__()
+
+
+def test_a_login_in_clear_is_a_warning(node: FakeNode) -> None:
+    """The line is that of the caller."""
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="u" password="p";',
+    }
+    with pytest.warns(UserWarning, match=r"command_config: .*PLAIN .* in clear") as raised:
+        proxy(node.address, command_config=login)
+    assert raised[0].filename == __file__
 
 
 def _fail(p: ThreadedProxy) -> None:
