@@ -34,9 +34,8 @@ from kraftwire.node.logs import RateLimit, log, log_fault
 from kraftwire.node.request_codec import decode_body, encode, encode_in_turn
 from kraftwire.node.request_frames import RequestFrames
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.envelope import Buffers
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.payloads import Buffers, decode_request_header
 from kraftwire.protocol.software import WITH_SOFTWARE, software_name
 from kraftwire.security.principal import ANONYMOUS
 from kraftwire.transport.paced_stream import PeerGone

@@ -15,7 +15,7 @@ import trio
 from kraftwire.node.admission import LOGIN_READ_BYTES, ConnectionBudget
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.connection_end import ConnectionEnded
-from kraftwire.protocol.envelope import Buffers
+from kraftwire.protocol.payloads import Buffers
 from kraftwire.security.principal import ANONYMOUS, Principal
 from kraftwire.security.sasl_server import LoginEnd, LoginStep, SaslServer
 from kraftwire.transport.streams import Stream

@@ -18,7 +18,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.admission import has_more_elements, has_too_many_elements
 from kraftwire.node.connection_end import ConnectionEnded
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.envelope import Buffers, response_buffers
+from kraftwire.protocol.payloads import Buffers, response_buffers
 from kraftwire.wire.message import Message
 
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;

@@ -21,8 +21,8 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.protocol.versions import API_VERSIONS_MAX
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message

@@ -18,8 +18,12 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.envelope import decode_request, encode_request, encode_response
-from kraftwire.protocol.headers import peek_request
+from kraftwire.protocol.payloads import (
+    decode_request,
+    encode_request,
+    encode_response,
+    peek_request,
+)
 from kraftwire.proxy.addresses import (
     answers_with_addresses,
     asks_with_addresses,

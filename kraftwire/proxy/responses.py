@@ -14,9 +14,8 @@ from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftwire.protocol.envelope import decode_response, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.headers import decode_response_header
+from kraftwire.protocol.payloads import decode_response, decode_response_header, encode_response
 from kraftwire.protocol.versions import answered_version
 from kraftwire.proxy.addresses import LOOKED_THROUGH, STREAMED, rewrite_response
 from kraftwire.proxy.events import Data, Say, Send, Side, WakeAt

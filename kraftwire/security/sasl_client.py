@@ -21,8 +21,8 @@ from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.security.credentials import (
     GSSAPI,
     MECHANISMS,

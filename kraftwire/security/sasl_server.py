@@ -25,9 +25,13 @@ from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateRespon
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.headers import decode_request_header, peek_request
+from kraftwire.protocol.payloads import (
+    decode_request,
+    decode_request_header,
+    encode_response,
+    peek_request,
+)
 from kraftwire.protocol.refusals import Error, refusal
 from kraftwire.protocol.software import WITH_SOFTWARE, software_name
 from kraftwire.protocol.versions import API_VERSIONS_MAX

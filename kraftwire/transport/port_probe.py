@@ -19,8 +19,8 @@ from kraftwire.errors import ApiError, WireError
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.security.settings import PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL
 from kraftwire.security.tls import unverified_tls
 from kraftwire.wire.frame import FrameBuffer, frame

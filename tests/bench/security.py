@@ -19,7 +19,7 @@ from pathlib import Path
 
 import trio
 
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.testing.ports import free_ports

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import trio
 
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_response
+from kraftwire.protocol.payloads import encode_response
 from kraftwire.security.principal import Principal
 from tests.bench.report import Bar, console, print_bars
 from tests.hostile.grown import GrownNode, Size, grown

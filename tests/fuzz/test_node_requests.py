@@ -22,7 +22,7 @@ from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResp
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.handlers.versions import RAFT_APIS, offered
-from kraftwire.protocol.envelope import decode_request, encode_request, encode_response
+from kraftwire.protocol.payloads import decode_request, encode_request, encode_response
 from kraftwire.wire.frame import FrameBuffer, frame
 from tests.support.messages.random_messages import SEED_VARIABLE, random_message
 from tests.support.nodes.process import NodeQuorum, describe

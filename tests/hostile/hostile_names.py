@@ -10,7 +10,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.facts import FieldFacts, StructFacts

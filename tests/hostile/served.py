@@ -15,7 +15,7 @@ from kraftwire.node.admission import Admission
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.hostile.secured import CLEAR, SECURED, enter, secured_guard

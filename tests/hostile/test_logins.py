@@ -15,7 +15,7 @@ from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResp
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.security.credentials import (
     MECHANISMS,
     OAUTHBEARER,

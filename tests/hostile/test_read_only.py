@@ -20,8 +20,8 @@ from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.read_only import CHANGING
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS, offered
-from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.wire.message import Message, Struct
 from tests.hostile.served import request_frame
 from tests.support.messages.random_messages import fresh_seed, random_message

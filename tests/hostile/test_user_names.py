@@ -34,7 +34,7 @@ from kraftwire.node.guard import Guard
 from kraftwire.node.logins import guards_of
 from kraftwire.node.scram_quorum import ScramUsers
 from kraftwire.protocol.config_resources import BROKER_RESOURCE
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.security import scram

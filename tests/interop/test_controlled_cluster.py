@@ -19,8 +19,8 @@ from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopic
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.protocol.envelope import encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.security.principal import ANONYMOUS, encode_principal
 from kraftwire.testing import Cluster, kafka_cluster
 from kraftwire.wire.message import Message

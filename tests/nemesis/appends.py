@@ -33,8 +33,8 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.nemesis.history import Append, History, Look

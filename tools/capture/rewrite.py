@@ -15,8 +15,7 @@ from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.find_coordinator_response import FindCoordinatorResponse
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.produce_response import ProduceResponse
-from kraftwire.protocol.envelope import decode_response, encode_response
-from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.payloads import decode_request_header, decode_response, encode_response
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 

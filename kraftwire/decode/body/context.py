@@ -18,7 +18,7 @@ from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError
 from kraftwire.limits import CONTEXTS_MAX, RENDER_PENDING_COUNT_MAX
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.headers import peek_request
+from kraftwire.protocol.payloads import peek_request
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.wire.message import Message
 

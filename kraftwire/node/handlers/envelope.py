@@ -20,9 +20,8 @@ from kraftwire.node.admission import has_too_many_elements
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
-from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.headers import peek_request
+from kraftwire.protocol.payloads import decode_request, encode_response, peek_request
 from kraftwire.security.principal import Principal, decode_principal, host_text
 from kraftwire.wire.message import Message, Struct
 

@@ -17,7 +17,7 @@ from kraftwire.messages.produce_response import (
     TopicProduceResponse,
 )
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_response
+from kraftwire.protocol.payloads import encode_response
 from kraftwire.wire.message import Message
 
 _HEADER = struct.Struct(">ihhi")

@@ -17,7 +17,7 @@ from kraftwire.messages.produce_request import (
     TopicProduceData,
 )
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 

@@ -24,7 +24,7 @@ from kraftwire.messages.update_raft_voter_request import (
     UpdateRaftVoterRequest,
 )
 from kraftwire.messages.update_raft_voter_request import Listener as UpdateListener
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from tests.bench.siege.connections import observe
 from tests.bench.siege.peer import HOST, Socket, again_and_again, exchange, many, request

@@ -15,7 +15,7 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.records.batch import RecordBatch
 from tests.bench.siege.peer import (

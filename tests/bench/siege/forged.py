@@ -12,8 +12,7 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.begin_quorum_epoch_request import LeaderEndpoint
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_response
-from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.payloads import decode_request_header, encode_response
 from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.frame import frame

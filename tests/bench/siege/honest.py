@@ -30,8 +30,8 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
-from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.message import Message
 from tests.bench.siege.peer import Socket, ask, exchange, opened, request

@@ -22,7 +22,7 @@ import trio
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.security.tls import unverified_tls
 from tests.bench.siege.attacks import ATTACKS, Attack
 from tests.bench.siege.peer import (

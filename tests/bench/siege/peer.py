@@ -18,7 +18,7 @@ from kraftwire.client.security import client_security
 from kraftwire.client.sync import BlockingConnection
 from kraftwire.errors import KraftwireError
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.transport.client_security import ClientSecurity
 from kraftwire.transport.secured_stream import secure
 from kraftwire.transport.streams import Stream

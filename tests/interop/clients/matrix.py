@@ -20,7 +20,7 @@ from pathlib import Path
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.protocol.api_keys import ApiKey
-from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.payloads import decode_request_header
 from kraftwire.testing import Quorum
 from tests.interop.clients.builds import go_command, go_missing, node_command, node_missing
 from tests.support.kafka.java import JVM_OPTIONS, compiled_classes

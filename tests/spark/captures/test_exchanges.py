@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
-from kraftwire.protocol.envelope import encode_request
-from kraftwire.protocol.headers import RequestHeader
+from kraftwire.protocol.payloads import RequestHeader, encode_request
 from kraftwire.spark.captures import decode_tables, tables
 from tests.support.captures.builder import Session, pcap_of, request, response
 

@@ -10,7 +10,7 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.spark.captures.shared_names import NameGatherer, PacketDirection
 from kraftwire.wire.frame import frame
 

@@ -6,7 +6,7 @@ from kraftwire.capture.framing.frames import Request
 from kraftwire.decode.body.frame import Frame
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.wire.message import Message
 
 _NS = 1_000_000_000

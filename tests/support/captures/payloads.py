@@ -10,7 +10,7 @@ from kraftwire.decode.body.frame import Frame, FrameDecoder, uncaptured
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.wire.message import Message
 
 Body = Message | dict[str, Any]

@@ -23,8 +23,8 @@ from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, Fetch
 from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.perf import CLUSTER_ID, TOPIC
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.frame import frame
 from tests.support.kafka.maven import KAFKA, directory_of

@@ -28,7 +28,7 @@ from kraftwire.messages.describe_quorum_response import (
 )
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import decode_request, encode_response
+from kraftwire.protocol.payloads import decode_request, encode_response
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 

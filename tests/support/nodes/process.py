@@ -25,7 +25,7 @@ from kraftwire.messages.describe_quorum_request import (
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message

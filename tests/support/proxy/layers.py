@@ -9,7 +9,7 @@ from kraftwire.faults.rules import FaultRules
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.endpoint import Address
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.proxy.addresses import BROKER, Node
 from kraftwire.proxy.layer import ProxyLayer
 from kraftwire.proxy.nodes import NodeTable

@@ -17,8 +17,7 @@ from kraftwire import messages
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_response
-from kraftwire.protocol.headers import peek_request
+from kraftwire.protocol.payloads import encode_response, peek_request
 from tests.support.captures.builder import Segment, Session
 from tests.support.captures.tls_session import certificate
 

@@ -7,7 +7,7 @@ import pytest
 from kraftwire.capture.framing.headers import produce_acks
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 
 PRODUCE = 0
 VERSIONS = range(ProduceRequest.VERSIONS.low, ProduceRequest.VERSIONS.high + 1)

@@ -23,8 +23,8 @@ from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection_end import ConnectionStats
 from kraftwire.node.context import Request
 from kraftwire.node.logs import LOGGER, RateLimit
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.support.nodes.accepted import Handle, accepted

@@ -17,7 +17,7 @@ from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.node.config import load
 from kraftwire.node.logins import guards_of
-from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.principal import Principal
 from kraftwire.security.sasl_server import LoginEnd, LoginStep, SaslServer

@@ -23,7 +23,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.raft.effects import Note
 from kraftwire.wire.frame import frame
 from tests.support.nodes.fake_core import FakeCore, World, make, run

@@ -24,7 +24,7 @@ from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.directories import directories_of
 from kraftwire.node.scram_quorum import users_before_leader
 from kraftwire.protocol.config_resources import BROKER_RESOURCE
-from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.replica.storage import Storage
 from kraftwire.security.decoys import credential_of
 from kraftwire.wire.frame import frame

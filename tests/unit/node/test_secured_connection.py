@@ -24,7 +24,7 @@ from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.logins import follow_stores, store_warnings
 from kraftwire.properties import Properties
-from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.security.credentials import PLAIN, PasswordCredentials
 from kraftwire.security.errors import SaslError
 from kraftwire.security.mapping import PrincipalMapper

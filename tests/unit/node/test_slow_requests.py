@@ -18,7 +18,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.context import Request
 from kraftwire.node.request_codec import DECODE_INLINE_BYTES
-from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.payloads import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.support.nodes.accepted import accepted

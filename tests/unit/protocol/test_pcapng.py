@@ -16,7 +16,7 @@ from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.endpoint import Address
-from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from kraftwire.wire.frame import frame
 from tests.support.captures.builder import MILLISECOND, START_NS, decode, request, response

@@ -12,13 +12,13 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.protocol.envelope import (
+from kraftwire.protocol.payloads import (
     decode_request,
+    decode_request_header,
     decode_response,
     encode_request,
     encode_response,
 )
-from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.versions import (
     nearest_version,
     request_header_version,

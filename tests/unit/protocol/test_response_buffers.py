@@ -13,7 +13,7 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.protocol.envelope import encode_response, response_buffers
+from kraftwire.protocol.payloads import encode_response, response_buffers
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 

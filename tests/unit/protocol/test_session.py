@@ -17,8 +17,8 @@ from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_request, encode_response
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.frame import LENGTH_SIZE, frame
 from kraftwire.wire.message import Message

@@ -13,7 +13,7 @@ from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.protocol.endpoint import ENDPOINT_CONTROLLER
-from kraftwire.protocol.envelope import decode_request, decode_response
+from kraftwire.protocol.payloads import decode_request, decode_response
 from kraftwire.proxy.addresses import (
     BROKER,
     CONTROLLER,

@@ -9,7 +9,7 @@ import pytest
 from kraftwire.messages import fetch_response, share_fetch_response
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.share_fetch_request import ShareFetchRequest
-from kraftwire.protocol.envelope import decode_response
+from kraftwire.protocol.payloads import decode_response
 from kraftwire.proxy.events import Send
 from kraftwire.proxy.hints import HintsFilter
 from kraftwire.proxy.responses import HELD_BYTES_MAX

@@ -11,8 +11,8 @@ from kraftwire.faults.rules import FaultRule, FaultRules
 from kraftwire.messages.metadata_response import MetadataResponseTopic
 from kraftwire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kraftwire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
-from kraftwire.protocol.envelope import decode_request, decode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_request, decode_response
 from kraftwire.proxy.events import Close, Resumed, Send, Side, WakeAt
 from tests.support.proxy.layers import layer, request, response
 from tests.support.proxy.playbook import (

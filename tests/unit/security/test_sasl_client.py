@@ -11,7 +11,7 @@ from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftwire.protocol.envelope import decode_request, encode_response
+from kraftwire.protocol.payloads import decode_request, encode_response
 from kraftwire.security.credentials import (
     OAUTHBEARER,
     PLAIN,

@@ -16,7 +16,7 @@ from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.security.credentials import (
     OAUTHBEARER,
     PLAIN,

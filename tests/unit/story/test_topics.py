@@ -35,8 +35,8 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.story import topics as story_module
 from kraftwire.wire.message import Message
 from tests.support.captures.frames import FrameMaker

@@ -16,8 +16,8 @@ from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, To
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.vote_request import VoteRequest
-from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_request, encode_response
 from kraftwire.transport.client_connection import ClientConnection
 from kraftwire.transport.streams import Stream
 from kraftwire.wire.frame import FrameBuffer, frame

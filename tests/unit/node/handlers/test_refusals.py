@@ -32,8 +32,8 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.handlers import cluster_changes
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.protocol.topic_names import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message

@@ -28,8 +28,8 @@ from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterRespons
 from kraftwire.node import handlers
 from kraftwire.node.admission import LONG_ANSWER_BYTES_MIN
 from kraftwire.protocol.endpoint import Endpoint
-from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import decode_response, encode_request
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message

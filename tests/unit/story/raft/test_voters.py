@@ -35,8 +35,8 @@ from kraftwire.messages.update_features_response import (
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.messages.voters_record import Endpoint, Voter, VotersRecord
-from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.payloads import encode_request, encode_response
 from kraftwire.story.raft.model import RaftEvent
 from kraftwire.wire.message import Message
 from tests.support.captures.frames import FrameMaker
