@@ -17,7 +17,6 @@ import posixpath
 import re
 import shutil
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -73,8 +72,6 @@ def compile_engine(root: Path, folder: Path, flags: tuple[str, ...] = FLAGS) -> 
     """
     if platform.python_implementation() != "CPython":
         raise RuntimeError(f"{platform.python_implementation()} is not CPython")
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise RuntimeError("a free-threaded interpreter")
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 

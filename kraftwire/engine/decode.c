@@ -13,7 +13,7 @@ typedef struct {
     const Plan *plan;
     const uint8_t *start, *p, *end;
     PyObject *data; /* borrowed: the caller of `decode` holds it */
-    PyObject *view; /* owned: a memoryview of all of it, once there are records */
+    PyObject *view; /* owned: a memoryview of all of it, once there are records; see `get_view` */
     int64_t budget;
     /* Whether a tagged field came that the schema lacks, and an error code other than 0. */
     bool has_unknown, has_error;
@@ -127,12 +127,14 @@ static inline PyObject *get_fixed(const uint8_t *p, Kind kind)
     }
 }
 
-/* Part of the input, not copied: what slicing a memoryview makes, without the slice. */
+/* Part of the input, not copied: what slicing a memoryview makes, without the slice. Views of one view
+   count themselves in common, and CPython does so without a lock: where threads may drop them at the
+   same time, each has a count of its own. */
 static PyObject *get_view(Input *in, Py_ssize_t size)
 {
-    if (in->view == NULL && (in->view = PyMemoryView_FromObject(in->data)) == NULL)
+    if (RUNS_ALONE && in->view == NULL && (in->view = PyMemoryView_FromObject(in->data)) == NULL)
         return NULL;
-    PyObject *part = PyMemoryView_FromObject(in->view);
+    PyObject *part = PyMemoryView_FromObject(RUNS_ALONE ? in->view : in->data);
     if (part == NULL)
         return NULL;
     Py_buffer *buffer = PyMemoryView_GET_BUFFER(part);

@@ -24,7 +24,7 @@ static PyObject *fresh_struct(const Shape *shape)
 PyObject *fresh_default(const Field *field)
 {
     if (!PyTuple_CheckExact(field->fallback))
-        return Py_NewRef(field->fallback);
+        return own_constant(field->fallback);
     return field->is_array ? PyList_New(0) : fresh_struct(field->child);
 }
 
@@ -37,11 +37,14 @@ static int is_fresh(const Shape *shape, PyObject *object)
         return object == Py_None ? 0 : -1;
     int count = shape->wire_count + shape->absent_count + shape->tagged_count;
     for (int at = 0; at < count; at++) {
-        int result = is_equal(shape->fields + at, *slot(object, shape->fields[at].offset));
+        PyObject *value = hold(object, shape->fields[at].offset);
+        int result = is_equal(shape->fields + at, value);
+        release(value);
         if (result != 1)
             return result;
     }
-    PyObject *unknown = *slot(object, shape->unknown_offset);
+    PyObject *unknown = hold(object, shape->unknown_offset);
+    release(unknown);
     return unknown == NULL ? -1 : unknown == Py_None;
 }
 

@@ -3,8 +3,9 @@
    -1 means "fall back": a value that does not fit, or one of an unusual type. The Python encoder
    then starts again and decides.
 
-   Nothing here runs Python code or allocates an object that the collector tracks, so no object
-   changes between two looks at it, and borrowed references hold. */
+   Nothing here runs Python code or allocates an object that the collector tracks. So with the
+   interpreter's lock no object changes between two looks at it, and borrowed references hold;
+   without it, what is looked at is held (threads.h). */
 
 #include "pieces.h"
 #include "plan.h"
@@ -42,11 +43,13 @@ static int put_copy(Writer *out, const void *data, Py_ssize_t size)
     return 0;
 }
 
-/* Bytes that the message keeps as they are until it is encoded: long ones are copied at the end. */
+/* Bytes that nobody changes until the message is encoded: long ones are copied at the end. Without the
+   interpreter's lock somebody may, and they are copied at once. */
 static inline int put_bytes(Writer *out, const void *data, Py_ssize_t size)
 {
-    return size < PIECE_SIZE_MIN ? put_copy(out, data, size)
-                                 : pieces_add(&out->pieces, &out->bytes, data, size);
+    if (size >= PIECE_SIZE_MIN && RUNS_ALONE)
+        return pieces_add(&out->pieces, &out->bytes, data, size);
+    return put_copy(out, data, size);
 }
 
 /* A length and the bytes of a string after it, which may be released at once. */
@@ -81,16 +84,19 @@ static int put_string(Writer *out, const Field *field, PyObject *value)
     return result;
 }
 
-/* The value is a memoryview, so its bytes stay in place when the buffer is given back: it holds them. */
-static int put_view(Writer *out, const Field *field, PyObject *value)
+/* The value is a bytearray or a memoryview, so its bytes stay in place when the buffer is given back:
+   it holds them. Some versions of Python count buffers without a lock of their own. */
+static int put_buffer(Writer *out, const Field *field, PyObject *value)
 {
     Py_buffer view;
-    if (PyObject_GetBuffer(value, &view, PyBUF_ND) < 0)
-        return -1;
     int result = -1;
-    if (view.itemsize == 1 && view.ndim == 1)
-        result = put_block(out, field, view.buf, view.len);
-    PyBuffer_Release(&view);
+    Py_BEGIN_CRITICAL_SECTION(value);
+    if (PyObject_GetBuffer(value, &view, PyBUF_ND) == 0) {
+        if (view.itemsize == 1 && view.ndim == 1)
+            result = put_block(out, field, view.buf, view.len);
+        PyBuffer_Release(&view);
+    }
+    Py_END_CRITICAL_SECTION();
     return result;
 }
 
@@ -102,9 +108,8 @@ static int put_sized(Writer *out, const Field *field, PyObject *value, bool is_n
         return put_string(out, field, value);
     if (PyBytes_CheckExact(value))
         return put_block(out, field, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value));
-    if (PyByteArray_CheckExact(value))
-        return put_block(out, field, PyByteArray_AS_STRING(value), PyByteArray_GET_SIZE(value));
-    return PyMemoryView_Check(value) ? put_view(out, field, value) : -1;
+    bool has_buffer = PyMemoryView_Check(value) || PyByteArray_CheckExact(value);
+    return has_buffer ? put_buffer(out, field, value) : -1;
 }
 
 static inline int put_integer(uint8_t *p, int size, PyObject *value, int64_t low, int64_t high)
@@ -186,7 +191,10 @@ static int put_array(Writer *out, const Field *field, PyObject *value)
     if (put_length(out, field, count, 4) < 0)
         return -1;
     for (Py_ssize_t at = 0; at < count; at++) {
-        if (put_element(out, field, PyList_GET_ITEM(value, at)) < 0)
+        PyObject *item = hold_item(value, at);
+        int result = item == NULL ? -1 : put_element(out, field, item);
+        release(item);
+        if (result < 0)
             return -1;
     }
     return 0;
@@ -284,11 +292,23 @@ static int put_unknown(Writer *out, const Unknown *unknown)
     return put_bytes(out, PyBytes_AS_STRING(unknown->data), size);
 }
 
+/* A known field, unless it is at its default: then 0. 1 if it was written, -1 to fall back. */
+static int put_known(Writer *out, const Field *field, PyObject *object)
+{
+    PyObject *value = hold(object, field->offset);
+    int is_default = is_at_default(field, value);
+    int result = is_default;
+    if (is_default >= 0)
+        result = is_default ? 0 : put_tagged(out, field, value) < 0 ? -1 : 1;
+    release(value);
+    return result;
+}
+
 /* Known and unknown fields merged by tag. An unknown field with a known tag is left to Python. */
-static int put_tags(Writer *out, const Shape *shape, PyObject *object)
+static int put_merged(Writer *out, const Shape *shape, PyObject *object, PyObject *tags)
 {
     Unknown unknown[TAGS_MAX];
-    int count = sort_unknown(*slot(object, shape->unknown_offset), unknown);
+    int count = sort_unknown(tags, unknown);
     if (count < 0 || output_reserve(&out->bytes, UVARINT_BYTES_MAX) < 0)
         return -1;
     /* One byte counts TAGS_MAX and less. */
@@ -302,11 +322,10 @@ static int put_tags(Writer *out, const Shape *shape, PyObject *object)
         }
         if (next < count && unknown[next].tag == field->tag)
             return -1;
-        PyObject *value = *slot(object, field->offset);
-        int is_default = is_at_default(field, value);
-        if (is_default < 0 || (!is_default && put_tagged(out, field, value) < 0))
+        int result = put_known(out, field, object);
+        if (result < 0)
             return -1;
-        total += !is_default;
+        total += result;
     }
     while (next < count) {
         if (put_unknown(out, unknown + next++) < 0)
@@ -318,6 +337,14 @@ static int put_tags(Writer *out, const Shape *shape, PyObject *object)
     return 0;
 }
 
+static int put_tags(Writer *out, const Shape *shape, PyObject *object)
+{
+    PyObject *tags = hold_entries(object, shape->unknown_offset);
+    int result = put_merged(out, shape, object, tags);
+    release(tags);
+    return result;
+}
+
 static int encode_struct(Writer *out, const Shape *shape, PyObject *object)
 {
     if (!is_of(shape, object))
@@ -325,18 +352,27 @@ static int encode_struct(Writer *out, const Shape *shape, PyObject *object)
     const Field *field = shape->fields;
     const Field *end = field + shape->wire_count;
     for (; field < end; field++) {
-        if (put_value(out, field, *slot(object, field->offset)) < 0)
+        PyObject *value = hold(object, field->offset);
+        int result = put_value(out, field, value);
+        release(value);
+        if (result < 0)
             return -1;
     }
     end += shape->absent_count;
     for (; field < end; field++) {
         /* What cannot be carried must be at its default, unless the schema says otherwise. */
-        if (!field->is_ignorable && is_at_default(field, *slot(object, field->offset)) != 1)
+        if (field->is_ignorable)
+            continue;
+        PyObject *value = hold(object, field->offset);
+        int result = is_at_default(field, value);
+        release(value);
+        if (result != 1)
             return -1;
     }
     if (shape->is_flexible)
         return put_tags(out, shape, object);
-    PyObject *unknown = *slot(object, shape->unknown_offset);
+    PyObject *unknown = hold(object, shape->unknown_offset);
+    release(unknown);
     return unknown == Py_None ? 0 : -1;
 }
 

@@ -95,6 +95,14 @@ static int take_notes(const InOrder *in, PyObject *reader, PyObject *frame)
     return has_notes ? set_number(in, reader, READER_lost_bytes, 0) : 0;
 }
 
+/* Puts the value of one object's attribute into another one's. */
+static void copy(const InOrder *in, PyObject *to, int attribute, PyObject *from, int other)
+{
+    PyObject *value = hold(from, in->offsets[other]);
+    replace(to, in->offsets[attribute], Py_XNewRef(value));
+    release(value);
+}
+
 /* A whole frame of a direction, with its request; `data` is its bytes. */
 static PyObject *new_frame(const InOrder *in, PyObject *reader, PyObject *request, PyObject *data,
                            Stamp stamp)
@@ -109,7 +117,7 @@ static PyObject *new_frame(const InOrder *in, PyObject *reader, PyObject *reques
         {FRAME_correlation_id, REQUEST_correlation_id},
     };
     for (size_t at = 0; at < sizeof copied / sizeof copied[0]; at++)
-        set(in, frame, copied[at][0], AT(request, copied[at][1]));
+        copy(in, frame, copied[at][0], request, copied[at][1]);
     set(in, frame, FRAME_request, request);
     set(in, frame, FRAME_data, data);
     set(in, frame, FRAME_latency_ms, Py_None);
@@ -197,7 +205,7 @@ static int emit_response(const InOrder *in, PyObject *reader, PyObject *data, St
     if (frame != NULL) {
         PyObject *value = latency(stamp.time_ns, number(in, request, REQUEST_time_ns));
         if (value != NULL) {
-            Py_XSETREF(AT(frame, FRAME_latency_ms), value);
+            replace(frame, in->offsets[FRAME_latency_ms], value);
             result = PyList_Append(in->frames, frame);
         }
         Py_DECREF(frame);
@@ -220,7 +228,7 @@ static int begin(const InOrder *in, PyObject *reader, Py_ssize_t size, PyObject 
         PyObject *parts = PyList_New(1);
         if (parts != NULL) {
             PyList_SET_ITEM(parts, 0, Py_NewRef(first));
-            Py_XSETREF(AT(flow, FLOW_parts), parts);
+            replace(flow, in->offsets[FLOW_parts], parts);
             set(in, flow, FLOW_stamp, tuple);
             set(in, reader, READER__request, request);
             result = set_number(in, flow, FLOW_need, size - (end - start));
@@ -430,7 +438,7 @@ static int finish(const InOrder *in, PyObject *reader, PyObject *flow, PyObject 
     stamp.begin = number(in, reader, READER__position);
     int result = none == NULL ? -1 : set_number(in, flow, FLOW_need, 0);
     if (result == 0) {
-        Py_XSETREF(AT(flow, FLOW_parts), Py_NewRef(none));
+        set(in, flow, FLOW_parts, none);
         result = is_a(in, reader, REQUESTS) ? finish_request(in, reader, whole, stamp)
                                             : emit_response(in, reader, whole, stamp);
     }

@@ -60,10 +60,11 @@ typedef struct {
 /* A number in an attribute; -1 where there is none that fits. */
 static inline long long number(const InOrder *in, PyObject *object, int attribute)
 {
-    PyObject *value = AT(object, attribute);
+    PyObject *value = hold(object, in->offsets[attribute]);
     long long found = value != NULL && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
     if (found == -1)
         PyErr_Clear();
+    release(value);
     return found;
 }
 
@@ -72,14 +73,14 @@ static inline int set_number(const InOrder *in, PyObject *object, int attribute,
     PyObject *fresh = PyLong_FromLongLong(value);
     if (fresh == NULL)
         return -1;
-    Py_XSETREF(AT(object, attribute), fresh);
+    replace(object, in->offsets[attribute], fresh);
     return 0;
 }
 
 /* Puts a new reference to an object into an attribute. */
 static inline void set(const InOrder *in, PyObject *object, int attribute, PyObject *value)
 {
-    Py_XSETREF(AT(object, attribute), Py_NewRef(value));
+    replace(object, in->offsets[attribute], Py_NewRef(value));
 }
 
 /* 0, or -1 if a call failed. */

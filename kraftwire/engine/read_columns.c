@@ -8,6 +8,7 @@
 
 #include "columns.h"
 #include "records.h"
+#include "threads.h"
 
 /* Positions of the fields of a batch header that are read. */
 #define BATCH_LENGTH_AT 8
@@ -37,7 +38,7 @@ typedef struct {
 } Batch;
 
 /* The arguments from Python; `positions` and `numbers` have one element for each batch, `sections`
-   (borrowed) is a list of bytes or None. */
+   (held) has bytes or None for each. */
 typedef struct {
     const uint8_t *buffer;
     Py_ssize_t size, batches, rows_max, bytes_max;
@@ -137,7 +138,7 @@ static int open_batch(const Given *given, Py_ssize_t number, Batch *batch)
     int attributes = (int)get_big(header + ATTRIBUTES_AT, 2);
     batch->p = header + BATCH_HEADER_SIZE;
     batch->end = header + BATCH_LENGTH_FROM + length;
-    PyObject *section = PyList_GET_ITEM(given->sections, number);
+    PyObject *section = PySequence_Fast_GET_ITEM(given->sections, number);
     if (PyBytes_CheckExact(section)) {
         batch->p = (const uint8_t *)PyBytes_AS_STRING(section);
         batch->end = batch->p + PyBytes_GET_SIZE(section);
@@ -209,7 +210,7 @@ static bool take_batches(Columns *columns, const Given *given, Place *place)
 /* Whether the numbers from Python are consistent, so that no batch lies outside of its arrays. */
 static bool is_sound(const Given *given, const Place *place, Py_ssize_t numbers_size)
 {
-    return numbers_size == 4 * given->batches && PyList_GET_SIZE(given->sections) == given->batches
+    return numbers_size == 4 * given->batches && PySequence_Fast_GET_SIZE(given->sections) == given->batches
            && place->batch >= 0 && place->batch <= given->batches && place->index >= 0
            && place->at >= 0 && given->rows_max > 0 && given->rows_max <= ROWS_MAX
            && given->bytes_max > 0 && given->bytes_max <= BYTES_MAX;
@@ -220,7 +221,7 @@ static Py_ssize_t bytes_of(const Given *given)
 {
     Py_ssize_t bytes = given->size;
     for (Py_ssize_t at = 0; at < given->batches && bytes < given->bytes_max; at++) {
-        PyObject *section = PyList_GET_ITEM(given->sections, at);
+        PyObject *section = PySequence_Fast_GET_ITEM(given->sections, at);
         bytes += PyBytes_CheckExact(section) ? PyBytes_GET_SIZE(section) : 0;
     }
     return Py_MIN(bytes, given->bytes_max);
@@ -247,10 +248,10 @@ PyObject *read_columns(PyObject *module, PyObject *arguments)
     (void)module;
     Given given;
     Place place;
-    PyObject *buffer, *result = NULL;
+    PyObject *buffer, *sections, *result = NULL;
     Py_buffer positions, numbers;
     if (!PyArg_ParseTuple(arguments, "O!y*y*O!(nnn)nn", &PyBytes_Type, &buffer, &positions,
-                          &numbers, &PyList_Type, &given.sections, &place.batch, &place.index,
+                          &numbers, &PyList_Type, &sections, &place.batch, &place.index,
                           &place.at, &given.rows_max, &given.bytes_max))
         return NULL;
     given.buffer = (const uint8_t *)PyBytes_AS_STRING(buffer);
@@ -258,10 +259,12 @@ PyObject *read_columns(PyObject *module, PyObject *arguments)
     given.positions = positions.buf;
     given.numbers = numbers.buf;
     given.batches = positions.len / (Py_ssize_t)sizeof *given.positions;
-    if (is_sound(&given, &place, numbers.len))
+    given.sections = hold_items(sections);
+    if (given.sections != NULL && is_sound(&given, &place, numbers.len))
         result = columns_of(&given, &place);
-    else
+    else if (given.sections != NULL)
         PyErr_SetString(PyExc_ValueError, "the numbers of batches do not fit together");
+    release(given.sections);
     PyBuffer_Release(&positions);
     PyBuffer_Release(&numbers);
     return result;

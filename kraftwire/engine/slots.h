@@ -3,12 +3,7 @@
 #ifndef KRAFTWIRE_SLOTS_H
 #define KRAFTWIRE_SLOTS_H
 
-#include "wire.h"
-
-static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
-{
-    return (PyObject **)((char *)object + offset);
-}
+#include "threads.h"
 
 /* The offset of an attribute in objects of a class; -1 with an exception if it is not a slot. */
 Py_ssize_t slot_offset(PyTypeObject *cls, const char *name);

@@ -1,10 +1,12 @@
 /* Writes the records of a magic 2 batch from columns, and makes columns of rows.
 
    Nothing here runs Python code or allocates an object that the collector tracks while it looks
-   into the caller's lists, so they do not change and borrowed references hold. */
+   into the caller's lists. So with the interpreter's lock they do not change and borrowed references
+   hold; without it, tuples of their items are used (threads.h). */
 
 #include "output.h"
 #include "records.h"
+#include "threads.h"
 
 /* Attributes, timestamp delta, offset delta, and the lengths of key, value and headers. */
 #define HEAD_SIZE_MAX (1 + VARLONG_BYTES_MAX + 4 * UVARINT_BYTES_MAX)
@@ -159,23 +161,23 @@ static int put_record(Output *out, const Columns *columns, Py_ssize_t at)
     return 0;
 }
 
-/* The items of a column, a list or a tuple of `count`; 0, or -1 if it is something else. */
+/* The items of a column that is held, a list or a tuple of `count`; 0, or -1 if it is something else. */
 static int get_column(PyObject *column, Py_ssize_t count, PyObject *const **items)
 {
-    if (!PyList_CheckExact(column) && !PyTuple_CheckExact(column))
+    if (column == NULL || (!PyList_CheckExact(column) && !PyTuple_CheckExact(column)))
         return -1;
     *items = PySequence_Fast_ITEMS(column);
     return PySequence_Fast_GET_SIZE(column) == count ? 0 : -1;
 }
 
-static int get_columns(PyObject *const given[COLUMNS], Py_ssize_t count, Columns *columns)
+static int get_columns(PyObject *const held[COLUMNS], Py_ssize_t count, Columns *columns)
 {
     columns->headers = columns->offsets = NULL;
-    if (get_column(given[0], count, &columns->timestamps) < 0
-        || get_column(given[1], count, &columns->keys) < 0
-        || get_column(given[2], count, &columns->values) < 0
-        || (given[3] != Py_None && get_column(given[3], count, &columns->headers) < 0)
-        || (given[4] != Py_None && get_column(given[4], count, &columns->offsets) < 0))
+    if (get_column(held[0], count, &columns->timestamps) < 0
+        || get_column(held[1], count, &columns->keys) < 0
+        || get_column(held[2], count, &columns->values) < 0
+        || (held[3] != Py_None && get_column(held[3], count, &columns->headers) < 0)
+        || (held[4] != Py_None && get_column(held[4], count, &columns->offsets) < 0))
         return -1;
     return 0;
 }
@@ -189,7 +191,10 @@ PyObject *write_records(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "nOOOOOLL", &count, &given[0], &given[1], &given[2],
                           &given[3], &given[4], &columns.base_offset, &columns.base_timestamp))
         return NULL;
-    bool is_sound = get_columns(given, count, &columns) == 0;
+    PyObject *held[COLUMNS];
+    for (int each = 0; each < COLUMNS; each++)
+        held[each] = hold_items(given[each]);
+    bool is_sound = get_columns(held, count, &columns) == 0;
     Output out;
     output_start(&out);
     is_sound = is_sound && reserve_all(&out, &columns, count) == 0;
@@ -197,6 +202,8 @@ PyObject *write_records(PyObject *module, PyObject *arguments)
         is_sound = put_record(&out, &columns, at) == 0;
     PyObject *payload = is_sound ? output_finish(&out) : NULL;
     output_drop(&out);
+    for (int each = 0; each < COLUMNS; each++)
+        release(held[each]);
     if (payload == NULL) {
         PyErr_Clear();
         PyErr_SetString(PyExc_ValueError, "Python has to write these records");
@@ -217,7 +224,8 @@ static int split_row(PyObject *row, PyObject *const *columns, Py_ssize_t at)
 PyObject *split_records(PyObject *module, PyObject *rows)
 {
     (void)module;
-    Py_ssize_t count = PyList_CheckExact(rows) ? PyList_GET_SIZE(rows) : -1;
+    PyObject *held = PyList_CheckExact(rows) ? hold_items(rows) : NULL;
+    Py_ssize_t count = held == NULL ? -1 : PySequence_Fast_GET_SIZE(held);
     PyObject *columns[COLUMNS] = {NULL};
     bool is_sound = count >= 0;
     for (int each = 0; is_sound && each < COLUMNS; each++) {
@@ -225,9 +233,11 @@ PyObject *split_records(PyObject *module, PyObject *rows)
         is_sound = columns[each] != NULL;
     }
     /* Making the lists may have run a collection, and that may have run anything. */
-    is_sound = is_sound && PyList_GET_SIZE(rows) == count;
+    is_sound = is_sound && PySequence_Fast_GET_SIZE(held) == count;
+    PyObject *const *items = is_sound ? PySequence_Fast_ITEMS(held) : NULL;
     for (Py_ssize_t at = 0; is_sound && at < count; at++)
-        is_sound = split_row(PyList_GET_ITEM(rows, at), columns, at) == 0;
+        is_sound = split_row(items[at], columns, at) == 0;
+    release(held);
     PyObject *result = NULL;
     if (is_sound)
         result = PyTuple_Pack(COLUMNS, columns[0], columns[1], columns[2], columns[3], columns[4]);
