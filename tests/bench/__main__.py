@@ -13,7 +13,7 @@ from importlib import import_module
 from tests.bench.report import Bar, console
 
 SECTIONS = (
-    *("codec", "languages", "records", "columns", "startup", "segments", "capture"),
+    *("codec", "threads", "languages", "records", "columns", "startup", "segments", "capture"),
     *("log_job", "broker", "jobs", "scale"),
     *("raft", "rate", "failover", "siege", "secured_siege", "security", "sim", "authorizer"),
     *("controller", "starts", "work", "proxy"),
