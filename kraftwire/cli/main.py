@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
+# Longer than the line that a group's help has about any command.
+_HELP_LINE_MAX = 1000
+
 # The exception of click, since 8.2, for a group without the name of a command; it shows its help.
 _NO_ARGUMENTS = "NoArgsIsHelpError"
 # The exit codes that a shell reports for a program ended by SIGINT or SIGPIPE.
@@ -136,6 +139,9 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
     import click
 
     assert isinstance(command, click.Command)
+    for each in getattr(command, "commands", {}).values():
+        # In full: click cuts what it makes by itself to the width of the terminal.
+        each.short_help = each.get_short_help_str(_HELP_LINE_MAX)
     try:
         with command.make_context(program, arguments, help_option_names=HELP_OPTIONS) as context:
             result = command.invoke(context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import click
@@ -114,3 +115,16 @@ def test_every_help_fits_a_terminal(capsys: Captured) -> None:
         wrong += [f"{words}: {line}" for line in text.splitlines() if len(line) > WIDTH]
     assert len(helps) > 40
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_narrow_terminal_wraps_what_a_group_says_of_its_commands(
+    name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every sentence is whole, over as many lines as it needs."""
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main([name, "--help"]) == CLEAN
+    shown = capsys.readouterr().out.partition("\nCommands:\n")[2]
+    inner = list(_commands(name, load(name)))[1:]
+    assert "..." not in shown
+    assert shown.count(".\n") == len(inner) == len(set(re.findall(r"^  (\S+)", shown, re.M)))
