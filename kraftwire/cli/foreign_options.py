@@ -1,6 +1,6 @@
-"""What to use in place of the options of other tools: of tcpdump, tshark, kcat, Kafka's, etcdctl.
+"""What to use in place of other tools and of their options: tcpdump, tshark, kcat, Kafka's, etcdctl.
 
-They are not accepted, as the same letter means something else in each tool; the error names what
+Options are not accepted, as the same letter means something else in each tool; the error names what
 does the same here.
 """
 
@@ -21,7 +21,9 @@ _KAFKAS_RECORDS = (
 _AS_TEXT = "kraftwire records --template prints keys, values and headers as you choose"
 _DECODED_TEXT = "Leave it out: text, JSON and bytes are recognised"
 
-# Options (or commands) that other tools have -> the commands for which an advice holds, and the
+_FOR_PROGRAMS = ("decode",)
+
+# Options (or commands, or programs) that other tools have -> the commands for which an advice holds, and the
 # advice. The first row with an option counts.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # tcpdump and tshark
@@ -53,7 +55,12 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # kcat and Kafka's console consumer
     ("-b --bootstrap-server --broker", _READERS, _LIVE_TRAFFIC),
     ("-C -G", _READERS, _LIVE_TRAFFIC),
-    ("-P -L -Q", _READERS, _LIVE_TRAFFIC),
+    ("-P -Q", _READERS, _LIVE_TRAFFIC),
+    (
+        "-L",
+        _READERS,
+        "kraftwire metadata show topics brokers --bootstrap-controller HOST:PORT lists a cluster",
+    ),
     ("-t", _READERS, "Use --topic NAME"),
     ("-p", _READERS, "Use --partition N"),
     ("-o", _READERS, "Use --offset N, N-M or N+"),
@@ -94,7 +101,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "Name the file or the folder: kraftwire metadata show FILE",
     ),
     # kafka-metadata-quorum and etcdctl
-    ("--bootstrap-server", _METADATA, "Use --bootstrap-controller HOST:PORT"),
+    ("-b --broker --bootstrap-server", _METADATA, "Use --bootstrap-controller HOST:PORT"),
     ("--endpoints", _LIVE, "Use --bootstrap-controller HOST:PORT"),
     ("-w --write-out", _LIVE, "Use --json"),
     (
@@ -106,6 +113,34 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "member",
         ("quorum",),
         "Use kraftwire quorum describe --replication, add-controller or remove-controller",
+    ),
+    # Programs, typed after `kraftwire`
+    ("tshark wireshark tcpdump", _FOR_PROGRAMS, "kraftwire decode FILE reads captures"),
+    (
+        "kcat kafkacat",
+        _FOR_PROGRAMS,
+        "kraftwire records FILE prints records, kraftwire metadata show lists a cluster",
+    ),
+    (
+        "kafka-dump-log kafka-dump-log.sh",
+        _FOR_PROGRAMS,
+        "kraftwire decode FILE shows batches, kraftwire records FILE prints records",
+    ),
+    (
+        "kafka-metadata-shell kafka-metadata-shell.sh",
+        _FOR_PROGRAMS,
+        "kraftwire metadata show FOLDER shows what its tree has",
+    ),
+    (
+        "kafka-metadata-quorum kafka-metadata-quorum.sh",
+        _FOR_PROGRAMS,
+        "kraftwire quorum has its options",
+    ),
+    ("kafka-storage kafka-storage.sh", _FOR_PROGRAMS, "kraftwire storage has its options"),
+    (
+        "etcdctl endpoint member",
+        _FOR_PROGRAMS,
+        "kraftwire quorum describe --bootstrap-controller HOST:PORT shows members and their lag",
     ),
 )
 

@@ -131,7 +131,7 @@ def _unknown(name: str) -> str:
     if os.path.exists(name):
         hint = f"did you mean kraftwire decode {name}?"
     elif instead := _advice("decode", name):
-        hint = f"options follow a command. {instead}"
+        hint = f"options follow a command. {instead}" if kind == "option" else instead
     return f"there is no {kind} {name!r}; {hint}"
 
 

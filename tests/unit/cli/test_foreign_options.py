@@ -37,6 +37,8 @@ USAGE = 2
         ("quorum --endpoints localhost:9093", "Use --bootstrap-controller HOST:PORT."),
         ("quorum describe -w table", "Use --json."),
         ("-r trace.pcapng", "kraftwire decode FILE"),
+        ("-L -b localhost:9092", "kraftwire metadata show topics brokers --bootstrap-controller"),
+        ("metadata show -b localhost:9092", "Use --bootstrap-controller HOST:PORT."),
     ],
 )
 def test_the_error_names_what_to_use(line: str, text: str, capsys: Captured) -> None:
@@ -52,6 +54,26 @@ def test_a_command_of_another_tool_is_answered(capsys: Captured) -> None:
     assert main(["quorum", "member", "list"]) == USAGE
     (said,) = capsys.readouterr().err.splitlines()
     assert "No such command 'member'" in said
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("tshark", "kraftwire decode FILE"),
+        ("kcat", "kraftwire records FILE"),
+        ("kafka-dump-log.sh", "kraftwire decode FILE"),
+        ("kafka-metadata-shell.sh", "kraftwire metadata show FOLDER"),
+        ("etcdctl", "kraftwire quorum describe"),
+        ("member", "kraftwire quorum describe"),
+    ],
+)
+def test_a_program_typed_after_kraftwire_is_answered(
+    program: str, text: str, capsys: Captured
+) -> None:
+    """Not with the command whose letters are nearest."""
+    assert main([program, "list"]) == USAGE
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"there is no command '{program}'; {text}" in said
 
 
 def _names(command: click.Command) -> set[str]:
