@@ -1,4 +1,4 @@
-"""What to use in place of other tools and of their options: tcpdump, tshark, kcat, Kafka's, etcdctl.
+"""What to use in place of other tools and their options: tcpdump, tshark, kcat, Kafka's, etcdctl.
 
 Options are not accepted, as the same letter means something else in each tool; the error names what
 does the same here.
@@ -23,8 +23,8 @@ _DECODED_TEXT = "Leave it out: text, JSON and bytes are recognised"
 
 _FOR_PROGRAMS = ("decode",)
 
-# Options (or commands, or programs) that other tools have -> the commands for which an advice holds, and the
-# advice. The first row with an option counts.
+# Options (or commands) that other tools have, or their names -> the commands for which an advice
+# holds, and the advice. The first row with an option counts.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     # tcpdump and tshark
     ("-r --read-file", _READERS, _FILE),
