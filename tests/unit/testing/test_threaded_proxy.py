@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 
+from kraftwire import decode
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.list_groups_request import ListGroupsRequest
 from kraftwire.messages.list_groups_response import ListGroupsResponse
@@ -124,9 +126,11 @@ def test_what_is_held_goes_on_at_the_end_of_the_rule(node: FakeNode, undecided: 
 
 def test_the_end_leaves_no_thread_and_no_socket(node: FakeNode, tmp_path: Path) -> None:
     """Also with a client that stays and a request that is held; and the capture is complete."""
+    gc.collect()
     threads, file_count = set(threading.enumerate()), len(os.listdir("/dev/fd"))
     got: list[Any] = []
-    with proxy(node.address, capture=tmp_path / "out.pcapng") as p:
+    capture = tmp_path / "out.pcapng"
+    with proxy(node.address, capture=capture) as p:
         client = threading.Thread(target=lambda: got.append(_ask(p.bootstrap_servers)))
         rule = p.hold("ListGroups")
         client.start()
@@ -138,6 +142,10 @@ def test_the_end_leaves_no_thread_and_no_socket(node: FakeNode, tmp_path: Path) 
     for of_node in left:
         of_node.join()
     assert len(os.listdir("/dev/fd")) == file_count
+    with decode.open(str(capture)) as frames:
+        requests = [one.api_name for one in frames if one.is_request]
+    # Each on both sides.
+    assert requests.count("ListGroups") == 2
     rule.remove()
     assert not open_proxies
     with pytest.raises(UsageError, match=r"the proxy .* is closed"):
@@ -160,6 +168,18 @@ def test_a_proxy_that_cannot_start_leaves_nothing(node: FakeNode) -> None:
         proxy(address, command_config={"security.protocol": "SASL_SSL"})
     with pytest.raises(UsageError, match=r"listener_config: .*it has no users"):
         proxy(address, listener_config={"security.protocol": "SASL_SSL"})
+
+
+def test_what_a_function_raises_is_in_the_summary(node: FakeNode) -> None:
+    """It runs in the proxy's thread, and ends the connection."""
+
+    def fail(_: object) -> None:
+        raise AssertionError("an answer as I did not expect it")
+
+    with proxy(node.address) as p, p.falsify("ListGroups", fail) as rule:
+        assert _ask(p.bootstrap_servers) == "NETWORK_EXCEPTION"
+        assert rule.count == 1
+        assert "a connection is ended: AssertionError('an answer as I did not expect" in p.summary()
 
 
 def test_a_listener_that_cannot_be_opened_is_one_error(
