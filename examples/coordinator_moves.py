@@ -1,6 +1,6 @@
 """The coordinator of a consumer's group moves: `python -m examples.coordinator_moves HOST:PORT`.
 
-The broker that was the coordinator says that it is not, and for a while nobody is. The consumer
+The broker that was the coordinator says that it is not, and for a while there is none. The consumer
 goes on where it was. This needs confluent-kafka and a cluster, in which it makes a topic.
 """
 
