@@ -105,6 +105,10 @@ class ConnectionTap:
     def received(self, data: bytes) -> None:
         self._add(data, from_client=not self._is_client)
 
+    def ended(self, *, by_peer: bool = False) -> None:
+        is_by_client = self._is_client != by_peer
+        self._file.write(self._connection.end(time.time_ns(), from_client=is_by_client))
+
     def closed(self, *, by_peer: bool = False) -> None:
         is_by_client = self._is_client != by_peer
         self._file.write(self._connection.close(time.time_ns(), from_client=is_by_client))

@@ -68,7 +68,8 @@ class TcpConnection:
     """One connection as packets; every method returns blocks to append to a capture.
 
     The ends are numeric addresses with ports. Order: `open`, then `send` in the order in
-    which the bytes went over the connection, then `close` or `reset`. Units: times are nanoseconds
+    which the bytes went over the connection, then `close` or `reset`; an end that has sent all may
+    `end` before. Units: times are nanoseconds
     since the epoch. Raises: UsageError for an end without numeric address or possible port.
     """
 
@@ -83,6 +84,7 @@ class TcpConnection:
         # Next sequence number of client and server.
         self._next = [0, 0]
         self._is_open = False
+        self._has_ended = [False, False]
 
     @property
     def name(self) -> str:
@@ -117,15 +119,22 @@ class TcpConnection:
             for start in range(0, len(data), self._mss)
         )
 
+    def end(self, time_ns: int, *, from_client: bool) -> bytes:
+        """Return the FIN of one end, which sends no more; nothing if it has ended before."""
+        check(self._is_open, "a connection is opened first")
+        side = 0 if from_client else 1
+        if self._has_ended[side]:
+            return b""
+        self._has_ended[side] = True
+        return self._packet(time_ns, side, _FIN | _ACK)
+
     def close(self, time_ns: int, *, from_client: bool) -> bytes:
         """Return the FIN of one end, and the FIN with which the other end answers."""
-        check(self._is_open, "a connection is opened first")
-        first = 0 if from_client else 1
         return b"".join(
             (
-                self._packet(time_ns, first, _FIN | _ACK),
-                self._packet(time_ns, 1 - first, _FIN | _ACK),
-                self._packet(time_ns, first, _ACK),
+                self.end(time_ns, from_client=from_client),
+                self.end(time_ns, from_client=not from_client),
+                self._packet(time_ns, 0 if from_client else 1, _ACK),
             )
         )
 

@@ -95,6 +95,8 @@ class ProxiedConnection:
                 event = Broken(side)
             if isinstance(event, Ended | Broken):
                 self._gone.add(side)
+                if side in self._taps:
+                    self._taps[side].ended(by_peer=True)
             self._handle(event)
             await self._flush()
 
@@ -143,6 +145,8 @@ class ProxiedConnection:
                     if side in self._ending:
                         self._ending.discard(side)
                         await _end(self._streams[side])
+                        if side in self._taps:
+                            self._taps[side].ended()
         except (trio.BrokenResourceError, trio.ClosedResourceError, SecurityError, ApiError):
             self._is_closing = True
         if self._is_closing:

@@ -30,6 +30,9 @@ class Tap(Protocol):
     def received(self, data: bytes) -> None:
         """Record bytes that this end has read."""
 
+    def ended(self, *, by_peer: bool = False) -> None:
+        """Record that one end sends no more, while the connection stays."""
+
     def closed(self, *, by_peer: bool = False) -> None:
         """Record the end of the connection."""
 

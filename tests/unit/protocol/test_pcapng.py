@@ -88,6 +88,20 @@ def test_an_exchange_is_decoded_with_its_ends_and_times(
     assert_undamaged(capture)
 
 
+def test_an_end_that_comes_early_is_not_told_again(tmp_path: Path) -> None:
+    """The client sends no more, and gets its answer: a FIN of each, and the capture is whole."""
+    connection = TcpConnection(CLIENT, SERVER)
+    early = connection.open(START_NS) + connection.send(START_NS, a_request(1), from_client=True)
+    early += connection.end(START_NS + MILLISECOND, from_client=True)
+    late = connection.send(START_NS + 2 * MILLISECOND, a_response(1), from_client=False)
+    end = connection.close(START_NS + 3 * MILLISECOND, from_client=True)
+    frames, capture = decode(tmp_path / "a.pcapng", capture_start() + early + late + end)
+    assert connection.end(START_NS, from_client=True) == b""
+    assert [found.direction for found in frames] == ["request", "response"]
+    assert frames[1].latency_ms == 2.0
+    assert_undamaged(capture)
+
+
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), (CLIENT6, SERVER6)], ids=["IPv4", "IPv6"])
 def test_a_long_frame_is_cut_into_segments_and_reassembled(
     tmp_path: Path, ends: tuple[Address, Address]

@@ -13,7 +13,7 @@ from kraftwire.faults.rules import FaultRules
 from kraftwire.proxy.connection import ProxiedConnection
 from kraftwire.proxy.events import Side
 from kraftwire.transport.secured_stream import SecuredStream
-from kraftwire.transport.streams import Stream
+from kraftwire.transport.streams import Stream, Tap
 from tests.support.nodes.stub import in_virtual_time
 from tests.support.proxy.layers import layer, request, response
 
@@ -32,6 +32,25 @@ class _Ends:
     said: list[str] = field(default_factory=list)
 
 
+class _Recorder:
+    """A tap that names what it gets, beside that of the other side."""
+
+    def __init__(self, name: str, seen: list[str]) -> None:
+        self._name, self._seen = name, seen
+
+    def sent(self, _: bytes) -> None:
+        self._seen.append(f"{self._name} sent to")
+
+    def received(self, _: bytes) -> None:
+        self._seen.append(f"{self._name} received from")
+
+    def ended(self, *, by_peer: bool = False) -> None:
+        self._seen.append(f"{self._name} ended{' by itself' if by_peer else ''}")
+
+    def closed(self, *, by_peer: bool = False) -> None:
+        self._seen.append(f"{self._name} closed{' by itself' if by_peer else ''}")
+
+
 Pair = tuple[trio.abc.Stream, trio.abc.Stream]
 
 
@@ -40,13 +59,15 @@ async def _proxied(
     rules: FaultRules | None = None,
     pair: Callable[[], Pair] = trio.testing.memory_stream_pair,
     wrap: Callable[[Stream], Stream] = lambda stream: stream,
+    taps: dict[Side, Tap] | None = None,
 ) -> None:
     """Run a test on both ends of a connection."""
     client, near = pair()
     node, far = pair()
     said: list[str] = []
     streams: dict[Side, Stream] = {Side.CLIENT: near, Side.UPSTREAM: wrap(far)}
-    connection = ProxiedConnection(layer(rules), streams, say=said.append)
+    one = layer(rules, records=taps is not None)
+    connection = ProxiedConnection(one, streams, say=said.append, taps=taps)
     ends = _Ends(client, node, connection, said=said)
 
     async def run() -> None:
@@ -180,6 +201,33 @@ async def test_a_client_that_has_only_stopped_sending_gets_its_answer() -> None:
         assert await _all(ends.client) == ANSWERED
 
     await _proxied(test)
+
+
+@in_virtual_time
+async def test_a_capture_has_the_end_of_a_client_when_it_comes() -> None:
+    """Not when the answer does that a rule has held: it is what clients do about a node that hangs.
+    """
+    rules = FaultRules()
+    rule = rules.add(new_rule({"api": "ListGroups", "hold": True}), trio.current_time())
+    seen: list[str] = []
+
+    async def test(ends: _Ends) -> None:
+        assert isinstance(ends.client, trio.StapledStream)
+        await ends.client.send_all(ASKED)
+        assert await ends.node.receive_some() == ASKED
+        await ends.node.send_all(ANSWERED)
+        await ends.client.send_eof()
+        assert await _all(ends.node) == b""
+        seen.append("held")
+        rule.remove()
+        ends.connection.resume()
+        assert await _all(ends.client) == ANSWERED
+
+    taps: dict[Side, Tap] = {side: _Recorder(side.value, seen) for side in Side}
+    await _proxied(test, rules, taps=taps)
+    at = seen.index("held")
+    assert seen[at - 2 : at] == ["client ended by itself", "upstream ended"]
+    assert seen[at + 1 :] == ["client sent to", "client closed by itself", "upstream closed"]
 
 
 @in_virtual_time

@@ -320,6 +320,9 @@ async def test_a_tap_sees_the_bytes_of_both_directions(nursery: trio.Nursery) ->
         def received(self, data: bytes) -> None:
             seen.append(("received", len(data)))
 
+        def ended(self, *, by_peer: bool = False) -> None:
+            raise AssertionError(by_peer)
+
         def closed(self, *, by_peer: bool = False) -> None:
             assert not by_peer
             seen.append(("closed", 0))
