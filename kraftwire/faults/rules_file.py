@@ -21,6 +21,8 @@ _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _TOML_ROW = re.compile(r"^[ \t]*\[\[[ \t]*[\"']?rules[\"']?[ \t]*\]\]", re.MULTILINE)
 _JSON_RULES = re.compile(r"\s*\{\s*\"rules\"\s*:\s*\[", re.ASCII)
 _BETWEEN = re.compile(r"[\s,]*")
+# Python converts no number of more digits.
+_LONG_NUMBER = re.compile(r"[0-9_]{4301}")
 
 
 class _Row(NamedTuple):
@@ -93,6 +95,8 @@ def _json(name: str, text: str) -> Any:
         raise UsageError(f"{name}:{line}: {error.key} is there twice") from None
     except RecursionError:
         raise UsageError(f"{name}: it is nested too deeply") from None
+    except ValueError:
+        raise _long_number(name, text) from None
 
 
 def _json_rows(name: str, text: str) -> Iterator[_Row]:
@@ -132,6 +136,8 @@ def _toml_rows(name: str, text: str) -> Iterator[_Row]:
         found = _TOML_LINE.search(str(error))
         place = f"{name}:{found[1]}" if found else name
         raise UsageError(f"{place}: {_TOML_LINE.sub('', str(error)).strip()}") from None
+    except ValueError:
+        raise _long_number(name, text) from None
     _check_shape(name, whole)
     starts = [each.start() for each in _TOML_ROW.finditer(text)]
     rows = whole[_RULES]
@@ -139,6 +145,12 @@ def _toml_rows(name: str, text: str) -> Iterator[_Row]:
         starts = [0] * len(rows)  # as inline tables, which are all in one place
     for values, start, end in zip(rows, starts, [*starts[1:], len(text)], strict=True):
         yield _Row(values, start, end if end > start else len(text))
+
+
+def _long_number(name: str, text: str) -> UsageError:
+    found = _LONG_NUMBER.search(text)
+    line = _line(text, found.start()) if found is not None else 1
+    return UsageError(f"{name}:{line}: expected a number, found more than 4300 digits")
 
 
 def _check_shape(name: str, whole: Any) -> None:

@@ -98,6 +98,8 @@ def test_a_mistake_is_found_in_its_line(
         ("a.json", '{"rules": [{"api": "Fetch",\n"api": "Vote"}]}', "a.json:2: api is there twice"),
         ("a.toml", "rules = [{api = 'Vote'}]", "a.toml:1: a rule has one of refuse"),
         ("a.json", '{"a":' * 100_000, "a.json: it is nested too deeply"),
+        ("a.json", '{"rules":\n' + "1" * 5000 + "}", "a.json:2: expected a number, found more"),
+        ("a.toml", "\nrules = " + "1" * 5000, "a.toml:2: expected a number, found more"),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, name: str, text: str, problem: str) -> None:
