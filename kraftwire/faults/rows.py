@@ -75,7 +75,17 @@ def _falsify(value: Any, _: Mapping[str, Any]) -> Fault:
         return Fault(values=value)
     if not callable(value):
         raise UsageError(f"expected a map of paths and values, found {value!r:.60}")
-    return Fault(change_response=lambda response, _: value(response))
+
+    def changed(response: Any, _: int) -> Any:
+        try:
+            return value(response)
+        except Exception:
+            raise
+        except BaseException as error:
+            # As of pytest.fail or sys.exit: it would end the server.
+            raise AssertionError(f"{type(error).__name__}: {error}") from error
+
+    return Fault(change_response=changed)
 
 
 def _drop(value: Any, _: Mapping[str, Any]) -> Fault:

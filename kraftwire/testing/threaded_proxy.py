@@ -51,8 +51,11 @@ class ThreadedProxy(FaultVocabulary):
         self.bootstrap_servers = ""
         self._settings = settings
         self._said: deque[str] = deque(maxlen=_LINES_MAX)
+        self._thread = TrioThread("kraftwire-proxy")
 
     def __enter__(self) -> Self:
+        if self in open_proxies:
+            raise UsageError("the proxy is open already")
         self._proxy = Proxy(self._settings, announce=lambda _: None, say=self._said.append)
         self._thread = TrioThread("kraftwire-proxy")
         try:
@@ -76,7 +79,7 @@ class ThreadedProxy(FaultVocabulary):
         try:
             return self._thread.call(lambda: self._proxy.add_rule(rule))
         except trio.RunFinishedError:
-            raise UsageError(f"the proxy {self.bootstrap_servers} is closed") from None
+            raise UsageError("the proxy is not open") from None
 
     def summary(self) -> str:
         """Return what was requested, by client, what each rule did, and what the proxy said."""

@@ -18,8 +18,9 @@ _Result = TypeVar("_Result")
 class TrioThread:
     """A thread with trio's loop, and a nursery for tasks in it.
 
-    Order: `open`, then everything else, `close` at the end; all of them in another thread. After
-    the end `call` and `start` raise trio.RunFinishedError.
+    Order: `open`, then everything else, `close` at the end; `call` in any thread, all others in
+    another one. Before the start and after the end `call` and `start` raise trio.RunFinishedError,
+    and so does `call` in a process that was forked, which has no such thread.
     """
 
     nursery: trio.Nursery
@@ -43,6 +44,10 @@ class TrioThread:
 
     def call(self, function: Callable[[], _Result]) -> _Result:
         """Call a function in the thread, and return its result."""
+        if threading.current_thread() is self._thread:
+            return function()
+        if not self._thread.is_alive():
+            raise trio.RunFinishedError
         return trio.from_thread.run_sync(function, trio_token=self._token)
 
     def run_soon(self, function: Callable[[], object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -148,8 +149,54 @@ def test_the_end_leaves_no_thread_and_no_socket(node: FakeNode, tmp_path: Path) 
     assert requests.count("ListGroups") == 2
     rule.remove()
     assert not open_proxies
-    with pytest.raises(UsageError, match=r"the proxy .* is closed"):
+    with pytest.raises(UsageError, match="the proxy is not open"):
         p.observe("*")
+
+
+def test_a_proxy_is_open_once(node: FakeNode) -> None:
+    """It may be entered again after its end; before its start it has no rules."""
+    p = proxy(node.address)
+    with pytest.raises(UsageError, match="the proxy is not open"):
+        p.observe("*")
+    for _ in range(2):
+        with p:
+            with pytest.raises(UsageError, match="the proxy is open already"):
+                p.__enter__()
+            assert _ask(p.bootstrap_servers) == _OWN
+    assert not open_proxies
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_is_forked_has_no_proxy(node: FakeNode) -> None:
+    """An error says so in place of a wait without end; that of the parent goes on."""
+    with proxy(node.address) as p:
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            try:
+                p.observe("*")
+            except UsageError:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert _ask(p.bootstrap_servers) == _OWN
+
+
+def test_a_function_may_add_a_rule(node: FakeNode) -> None:
+    """It runs in the proxy's own thread."""
+    with proxy(node.address) as p:
+        p.falsify("ListGroups", lambda _: p.refuse("ListGroups", "NOT_COORDINATOR") and None)
+        assert [_ask(p.bootstrap_servers) for _ in range(2)] == [_OWN, "NOT_COORDINATOR"]
+
+
+def test_a_function_cannot_end_the_proxy(node: FakeNode) -> None:
+    """Whatever it raises ends the connection alone, with a line."""
+    with proxy(node.address) as p:
+        with p.falsify("ListGroups", lambda _: pytest.fail("no groups")):
+            assert _ask(p.bootstrap_servers) == "NETWORK_EXCEPTION"
+        assert _ask(p.bootstrap_servers) == _OWN
+        assert "Failed: no groups" in p.summary()
 
 
 def test_a_proxy_that_cannot_start_leaves_nothing(node: FakeNode) -> None:
