@@ -118,7 +118,7 @@ interop-brokers: setup
 	$(BIN)/python -m pip install --quiet --editable '.[interop]'
 	$(BIN)/python -m tests.interop.clients --brokers
 
-# The tests of other people's clients, against real Kafka and through the proxy: half an hour, and more
+# The tests of other people's clients, against real Kafka and through the proxy: an hour, and more
 # where they have to be built first.
 compat: setup
 	$(BIN)/python -m tests.compat

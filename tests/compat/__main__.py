@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.compat.expected import expected
+from tests.compat.kafka_clients import KafkaClients
 from tests.compat.kafka_python import KafkaPython
 from tests.compat.kgo import Kgo
 from tests.compat.librdkafka import Librdkafka
@@ -29,7 +30,9 @@ from tests.compat.servers import NONE, PROXY, server
 from tests.compat.suite import FOLDER, Suite
 from tests.support.suite.of_the_day import of_the_day
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (Kgo(), KafkaPython(), Librdkafka())}
+SUITES: dict[str, Suite] = {
+    suite.name: suite for suite in (Kgo(), KafkaPython(), Librdkafka(), KafkaClients())
+}
 
 _DAY_S = 86_400
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat import kgo, librdkafka
+from tests.compat import kafka_clients, kgo, librdkafka
 from tests.compat.__main__ import SUITES
 from tests.compat.expected import differing, expected, parse
 from tests.compat.runs import Runner
@@ -54,6 +54,13 @@ def test_results_in_the_form_of_junit(tmp_path: Path) -> None:
         ("a.B", "two"): FAILED,
         ("a.B", "three"): SKIPPED,
     }
+
+
+def test_names_of_tests_in_java() -> None:
+    """Short, and with the number of the invocation where there are several."""
+    name = kafka_clients.short_name
+    assert name("org.a.ATest", "testX(ClusterInstance)[2]") == "ATest.testX[2]"
+    assert name("org.a.ATest", "testX()") == "ATest.testX"
 
 
 @pytest.mark.parametrize("suite", SUITES)

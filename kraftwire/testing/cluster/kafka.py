@@ -31,7 +31,7 @@ class JavaMissingError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The artifacts of one release of Kafka, as Maven coordinates.
+    """The artifacts of one release of Kafka, as Maven coordinates, with or without a classifier.
 
     `part` says which part of the release they are, if not all that a node needs.
     """
@@ -48,11 +48,7 @@ class Release:
     @property
     def pom(self) -> str:
         """A Maven project that depends on the artifacts and on nothing else."""
-        dependencies = "".join(
-            "  <dependency><groupId>{}</groupId><artifactId>{}</artifactId>"
-            "<version>{}</version></dependency>\n".format(*artifact.split(":"))
-            for artifact in self.artifacts
-        )
+        dependencies = "".join(map(_dependency, self.artifacts))
         return (
             '<project xmlns="http://maven.apache.org/POM/4.0.0">\n'
             "<modelVersion>4.0.0</modelVersion>\n"
@@ -64,6 +60,14 @@ class Release:
     def marker(self) -> str:
         """The file that says that the jars are complete; a changed list has another one."""
         return f"complete-{hashlib.sha256(self.pom.encode()).hexdigest()[:12]}"
+
+
+def _dependency(artifact: str) -> str:
+    names = ("groupId", "artifactId", "version", "classifier")
+    parts = "".join(
+        f"<{name}>{text}</{name}>" for name, text in zip(names, artifact.split(":"), strict=False)
+    )
+    return f"  <dependency>{parts}</dependency>\n"
 
 
 def release_of_nodes(version: str, logging: str) -> Release:

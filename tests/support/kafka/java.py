@@ -91,7 +91,7 @@ def run_java_source(name: str, given: bytes) -> bytes:
 
 @functools.cache
 def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
-    """The classes of a folder of `java_programs` for a release, keyed by digest.
+    """The classes of a folder of `java_programs`, or of another, for a release, keyed by digest.
 
     `folder` is for programs whose classes not every release has.
     """

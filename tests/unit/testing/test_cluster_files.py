@@ -109,6 +109,13 @@ def test_a_release_in_the_cache_is_not_fetched_again(
     assert kafka.fetch(kafka.KAFKA, tmp_path) == folder
 
 
+def test_an_artifact_may_have_a_classifier() -> None:
+    """As the jars with tests have; the others' text says nothing of one."""
+    pom = kafka.Release("1.0", ("org.a:b:1.0:test", "org.a:c:1.0")).pom
+    assert "<artifactId>b</artifactId><version>1.0</version><classifier>test</classifier>" in pom
+    assert "<artifactId>c</artifactId><version>1.0</version></dependency>" in pom
+
+
 def test_an_installation_is_recognised_by_its_jar(tmp_path: Path) -> None:
     """The release decides which features a cluster gets."""
     with pytest.raises(UsageError, match="no installation of Kafka"):
