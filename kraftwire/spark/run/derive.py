@@ -46,10 +46,13 @@ def derive(
     folder: Path,
     wanted: Container[str] | None = None,
     tags: Mapping[str, str] = MappingProxyType({}),
+    *,
+    in_one_task: bool = False,
 ) -> None:
     """Run the requested stages (all for None) in order.
 
-    Their tables replace those of an earlier run.
+    Their tables replace those of an earlier run. With `in_one_task`, nothing of a stage is done in
+    parallel, which saves exchanging rows between tasks.
     """
     from kraftwire.spark.stages import STAGES
 
@@ -62,6 +65,8 @@ def derive(
             tables = {
                 each: read_table(spark, merged.get(each, folder), each) for each in stage.inputs
             }
+            if in_one_task:
+                tables = {each: rows.coalesce(1) for each, rows in tables.items()}
             made = stage.make(tables).withColumn(TAGS, spark_tags(tags))
             made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
         _replace(folder, aside, folder / name)

@@ -48,6 +48,11 @@ class SparkRunner:
     def begin(self) -> None:
         """Do nothing: the session is there."""
 
+    def start_workers(self) -> None:
+        """Start a Python worker for each core, and wait for them."""
+        with as_job_error("the start of Python workers"):
+            self._spark.sparkContext.parallelize(range(self.cores), self.cores).count()
+
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """Return the results of the tasks; only these come to the driver."""
         bundles = list(bundled(work, self.cores))
@@ -59,8 +64,8 @@ class SparkRunner:
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
         """Run the stages of these tables."""
-        with configured_for_few_rows(self._spark, folder):
-            derive(self._spark, folder, wanted, tags)
+        with configured_for_few_rows(self._spark, folder) as has_few:
+            derive(self._spark, folder, wanted, tags, in_one_task=has_few)
 
 
 class LocalRunner:

@@ -24,6 +24,8 @@ FEW_ROWS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
+    # Each broadcast is a job of its own; joins inside one task need none.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     # Tables have a file for each unit of work. Spark assumes that opening one takes as long as
     # reading 4 MB, and would make a task of every 32 of them.
     "spark.sql.files.openCostInBytes": "65536",
@@ -41,15 +43,17 @@ def is_small(inputs: Iterable[str]) -> bool:
 
 
 @contextmanager
-def configured_for_few_rows(spark: SparkSession, folder: Path) -> Iterator[None]:
-    """Inside the context, configure a session for few rows if the tables of a folder have few."""
+def configured_for_few_rows(spark: SparkSession, folder: Path) -> Iterator[bool]:
+    """Inside the context, configure a session for few rows if the tables of a folder have few, and
+    return whether they do.
+    """
     tables = (table for table in folder.iterdir() if not table.name.startswith("_"))
     chosen = FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
     before = {name: spark.conf.get(name) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)
     try:
-        yield
+        yield bool(chosen)
     finally:
         for name, value in before.items():
             spark.conf.set(name, str(value))

@@ -37,6 +37,7 @@ class StartingSparkRunner:
         self._thread = ThreadPoolExecutor(1, "spark")
         self._start = start
         self._begun: Future[SparkSession] | None = None
+        self._has_workers = threading.Event()
         self._master = master
 
     def __enter__(self) -> Self:
@@ -52,7 +53,7 @@ class StartingSparkRunner:
     def begin(self) -> None:
         """Start Spark without waiting for it."""
         if self._begun is None:
-            self._begun = self._thread.submit(_started, self._start)
+            self._begun = self._thread.submit(self._start)
 
     @property
     def _session(self) -> Future[SparkSession]:
@@ -76,16 +77,18 @@ class StartingSparkRunner:
         self.begin()
         # The thread runs this once Spark has started.
         rest = self._thread.submit(self._rest, task, left)
-        done = dict(self._here(task, left))
+        done = dict(self._here(task, left, rest))
         if len(done) < len(work):
             done.update(rest.result())
         return [done[at] for at in range(len(work))]
 
     def _here(
-        self, task: Callable[[Work], Any], left: deque[tuple[int, Work]]
+        self, task: Callable[[Work], Any], left: deque[tuple[int, Work]], rest: Future[Any]
     ) -> Iterator[tuple[int, Any]]:
-        """Yield places and results of tasks done here, last work first, until Spark is ready."""
-        while not self._session.done():
+        """Yield places and results of tasks done here, last work first, until Spark is ready for
+        the rest, or cannot start.
+        """
+        while not (self._has_workers.is_set() or rest.done()):
             try:
                 at, each = left.pop()
             except IndexError:
@@ -98,8 +101,13 @@ class StartingSparkRunner:
         self, task: Callable[[Work], Any], left: deque[tuple[int, Work]]
     ) -> list[tuple[int, Any]]:
         """Return the results of Spark's tasks for all work not yet begun, with their places."""
+        spark = self._spark
+        if left and not self._has_workers.is_set():
+            # Work goes on here until the workers have loaded what they need.
+            spark.start_workers()
+            self._has_workers.set()
         mine = list(_taken(left))
-        found = self._spark.map(task, [work for _, work in mine]) if mine else []
+        found = spark.map(task, [work for _, work in mine]) if mine else []
         return [(at, each) for (at, _), each in zip(mine, found, strict=True)]
 
     def derive(
@@ -125,14 +133,6 @@ def _taken(left: deque[tuple[int, Work]]) -> Iterator[tuple[int, Work]]:
     with suppress(IndexError):
         while True:
             yield left.popleft()
-
-
-def _started(start: Callable[[], SparkSession]) -> SparkSession:
-    """Start a session, and wait until its Python workers have loaded what they need."""
-    spark = start()
-    context = spark.sparkContext
-    context.parallelize(range(context.defaultParallelism), context.defaultParallelism).count()
-    return spark
 
 
 class DeferredSparkRunner:

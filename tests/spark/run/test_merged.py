@@ -83,7 +83,7 @@ def test_derived_tables_are_the_same(
     run([str(source)], RunOptions(one), LocalRunner(), warn=print)
     shutil.copytree(one, other)
     names = ["clusters", "partitions"]
-    derive(spark, one, names)
+    derive(spark, one, names, in_one_task=True)
     copied: list[str] = []
 
     def noted(folder: Path, tables: Iterable[str]) -> dict[str, Path]:

@@ -35,11 +35,13 @@ def test_a_session_plans_for_few_rows_and_as_before_afterwards(
     spark = spark_for_many_rows
     create_missing(tmp_path, ["exchanges"])
     before = spark.conf.get(_ADAPTIVE)
-    with configured_for_few_rows(spark, tmp_path):
+    with configured_for_few_rows(spark, tmp_path) as has_few:
+        assert has_few
         assert spark.conf.get(_ADAPTIVE) == "false"
     assert spark.conf.get(_ADAPTIVE) == before == "true"
     monkeypatch.setattr(small, "_ROWS_MAX", -1)
-    with configured_for_few_rows(spark, tmp_path):
+    with configured_for_few_rows(spark, tmp_path) as has_few:
+        assert not has_few
         assert spark.conf.get(_ADAPTIVE) == before
 
 
