@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kraftwire.spark.report import write
-from tests.spark.report.folders import quorum, two_days
+from tests.spark.report.folders import SECOND, START, quorum, two_days, written
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -132,6 +132,17 @@ def test_an_axis_without_the_days_between_two_captures(tmp_path: Path) -> None:
     assert seen["errors"] == []
     assert seen["ticks"] == ["20:20:00\n11-20", "20:20:10", "20:20:10\n11-22"]
     assert seen["whole"] == "11-20 20:20:00.000 to 11-22 20:20:10.000, all of it"
+
+
+def test_plots_begin_where_nearly_all_is(tmp_path: Path) -> None:
+    """A burst of a hundred requests in a thousand quiet seconds; the button shows the rest."""
+    seconds = [0, *(600 + at / 10 for at in range(100)), 1000]
+    times = [START + round(at * SECOND) for at in seconds]
+    rows = [{"time_ns": at, "api_name": "Fetch", "latency_ns": 1} for at in times]
+    seen = _look(write(written(tmp_path / "lab", exchanges=rows)), 1100, tmp_path)
+    assert seen["errors"] == []
+    assert seen["whole"] == "20:29:55.000 to 20:30:15.000, with most exchanges"
+    assert seen["again"] == "20:20:00.000 to 20:36:40.000, all of it"
 
 
 def test_the_page_on_paper(page: Path, tmp_path: Path) -> None:
