@@ -51,8 +51,8 @@ def derive(
 ) -> None:
     """Run the requested stages (all for None) in order.
 
-    Their tables replace those of an earlier run. With `in_one_task`, nothing of a stage is done in
-    parallel, which saves exchanging rows between tasks.
+    Their tables replace those of an earlier run. With `in_one_task`, each input is read by one
+    task, which saves exchanging rows between tasks.
     """
     from kraftwire.spark.stages import STAGES
 
