@@ -1,13 +1,14 @@
 """A node's own traffic as a pcapng file with synthesized TCP headers: no privileges needed.
 
 The file records what connections read and write, in the node's order. A capture that cannot be
-written ends with one log line and never disturbs the node.
+written ends with one line and never disturbs the node.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import BinaryIO
 
 import trio
@@ -26,13 +27,20 @@ def _open_private(path: str, flags: int) -> int:
 class CaptureFile:
     """Writes the frames of all connections. Raises: UsageError if the file cannot be made.
 
-    `option` names the path's origin. A file that exists is continued, unless it `is_new`.
+    `option` names the path's origin. A file that exists is continued, unless it `is_new`. If it
+    cannot be written any more, `say` gets a line, or the node's log without it.
     """
 
     def __init__(
-        self, path: str, *, option: str = "kraftwire.capture.file", is_new: bool = False
+        self,
+        path: str,
+        *,
+        option: str = "kraftwire.capture.file",
+        is_new: bool = False,
+        say: Callable[[str], object] | None = None,
     ) -> None:
         self.path = path
+        self._say = say
         self._file: BinaryIO | None
         try:
             # Unbuffered: a program that follows the capture sees each frame at once. A restarted
@@ -71,7 +79,10 @@ class CaptureFile:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            log("error", "capture-ended", file=self.path, problem=error)
+            if self._say is None:
+                log("error", "capture-ended", file=self.path, problem=error)
+            else:
+                self._say(f"the capture ends: {self.path}: {error.strerror}")
             self.close()
 
     def close(self) -> None:

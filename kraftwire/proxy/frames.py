@@ -145,7 +145,7 @@ class FrameFlow(ABC):
             return NOT_YET
         size = int.from_bytes(data[at : at + LENGTH_SIZE], "big", signed=True)
         if size < 0:
-            raise WireError("a frame of negative length", found=str(size))
+            raise WireError("a frame of negative length", expected="0 or more", found=str(size))
         return self._begin(data, at, end, size)
 
     def _pass(self, data: bytes, start: int, end: int, *, changes: Changes | None) -> None:

@@ -74,7 +74,9 @@ class Proxy:
         self._table = NodeTable(self._open_listener)
         self._capture: CaptureFile | None = None
         if settings.capture is not None:
-            self._capture = CaptureFile(settings.capture, option="--capture", is_new=True)
+            self._capture = CaptureFile(
+                settings.capture, option="--capture", is_new=True, say=self._say
+            )
         self._shared = Shared(
             find_here=self._table.find_here,
             rules=self.rules,
@@ -291,13 +293,17 @@ class Proxy:
             connection.resume()
 
     def _say(self, text: str) -> None:
-        """Say something to people, not the same all the time."""
+        """Say something to people, not the same all the time.
+
+        What was found stands in brackets: whoever sends garbage finds something new each time.
+        """
         now = time.monotonic()
-        if now - self._said.get(text, -_QUIET_S) < _QUIET_S:
+        kind = text.partition(" (")[0]
+        if now - self._said.get(kind, -_QUIET_S) < _QUIET_S:
             return
         if len(self._said) >= _LINES_MAX:
             self._said.clear()
-        self._said[text] = now
+        self._said[kind] = now
         self._say_line(text)
 
 

@@ -124,7 +124,7 @@ def test_frames_that_are_no_requests_pass() -> None:
 def test_a_negative_length_ends_the_connection(side: str) -> None:
     """No frame can follow it."""
     event = (client if side == "client" else upstream)(b"\xff\xff\xff\xff")
-    text = "a connection is ended: a frame of negative length (expected nothing, found -1)"
+    text = "a connection is ended: a frame of negative length (expected 0 or more, found -1)"
     assert Playbook(layer()) >> event << Say(text) << Close()
 
 

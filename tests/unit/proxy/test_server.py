@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import resource
+import signal
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator
@@ -338,6 +340,45 @@ def test_a_capture_has_both_sides_and_is_private(tmp_path: Path) -> None:
     sides = [("request", here), ("request", node_port), ("response", node_port), ("response", here)]
     names = ("ApiVersions", "ListGroups")
     assert sorted(found) == sorted((name, *side) for name in names for side in sides)
+
+
+def test_a_capture_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    """Requests pass all the same."""
+    path = tmp_path / "out.pcapng"
+    with brokers(1) as nodes:
+
+        async def use(run: Run) -> None:
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
+            try:
+                answer = await run.ask(run.address("broker 1"), ListGroupsRequest())
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+                signal.signal(signal.SIGXFSZ, before)
+            assert answer.throttle_time_ms == 1
+
+        run = proxied(to(nodes[1], capture=str(path)), use)
+    assert run.said == [f"the capture ends: {path}: File too large"]
+
+
+def test_garbage_is_a_line_and_not_one_for_each_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was found differs, and it is said once in a while."""
+    monkeypatch.setattr("kraftwire.proxy.server._QUIET_S", math.inf)
+    with brokers(1) as nodes:
+
+        async def use(run: Run) -> None:
+            for number in range(5):
+                stream = await trio.open_tcp_stream(*run.address())
+                await stream.send_all(bytes([0xFF, 0, 0, number]))
+                assert await stream.receive_some() == b""
+                await stream.aclose()
+
+        run = proxied(to(nodes[1]), use)
+    (line,) = run.said
+    assert line.startswith("a connection is ended: a frame of negative length (expected 0 or more")
 
 
 def test_connections_are_as_many_as_descriptors_allow(monkeypatch: pytest.MonkeyPatch) -> None:
