@@ -42,6 +42,8 @@ _QUIET_S = 10.0
 _LINES_MAX = 1000
 # So many of the rules that have ended are in the summary.
 _ENDED_RULES_MAX = 1000
+# A rule in the summary has so many characters.
+_RULE_TEXT_MAX = 500
 
 _WANTS_LOGIN = (
     "the cluster wants a login: brokers are listed once a client has logged in and asked for them"
@@ -125,7 +127,7 @@ class Proxy:
             keys = ", ".join(f"{key} {value}" for key, value in shown_row(rule).items())
             missed = ", ".join(f"{api} {count}" for api, count in rule.not_carried.items())
             note = f"; passed without a place for the error: {missed}" if missed else ""
-            yield f"rule {rule.id} ({keys}): {rule.count} requests{note}"
+            yield f"rule {rule.id} ({keys:.{_RULE_TEXT_MAX}}): {rule.count} requests{note}"
 
     async def _prepare(self) -> tuple[list[list[socket.socket]], Message | None]:
         """Take the ports, and ask the cluster for its nodes; None if it wants a login first."""

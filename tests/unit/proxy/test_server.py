@@ -342,6 +342,20 @@ def test_a_capture_has_both_sides_and_is_private(tmp_path: Path) -> None:
     assert sorted(found) == sorted((name, *side) for name in names for side in sides)
 
 
+def test_a_long_rule_is_short_in_the_summary() -> None:
+    """A rule may have values of many thousand characters."""
+    with brokers(1) as nodes:
+
+        async def use(run: Run) -> None:
+            run.proxy.add_rule(new_rule({"api": "Fetch", "observe": True, "client_id": "x" * 9000}))
+
+        run = proxied(to(nodes[1]), use)
+    (line,) = run.proxy.summary()
+    assert line.startswith("rule 1 (api Fetch, observe True, client_id xxx")
+    assert line.endswith("xxx): 0 requests")
+    assert len(line) < 600
+
+
 def test_a_capture_that_cannot_be_written_says_why(tmp_path: Path) -> None:
     """Requests pass all the same."""
     path = tmp_path / "out.pcapng"
