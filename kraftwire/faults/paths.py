@@ -71,6 +71,16 @@ class _Assignment:
         if field.is_error_code and isinstance(value, str):
             value = _code(path, value)
         self._value = field_from_json(facts, field, value, version, is_element=element is not None)
+        self._alone(facts.root).encode(version)
+
+    def _alone(self, root: StructFacts) -> Any:
+        """Return a response with nothing but the value: one that cannot be encoded shows here."""
+        structs = [root, *(field.struct for field, _ in self._steps[:-1])]
+        held = self._value
+        for struct, (field, element) in zip(reversed(structs), reversed(self._steps), strict=True):
+            assert struct is not None
+            held = struct.cls(**{field.attribute: held if element is None else [held]})
+        return held
 
     def apply(self, response: Message) -> None:
         """Set the fields that there are: no array is made longer, no null on the way replaced."""

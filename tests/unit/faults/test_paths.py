@@ -87,6 +87,8 @@ def test_a_version_without_the_field_is_not_met() -> None:
         ({"controllerId": "a"}, "controllerId: wrong value .expected int32, found 'a'"),
         ({"controllerId": None}, "null is not allowed"),
         ({"errorCode": "NOBODY"}, "errorCode: there is no error 'NOBODY'"),
+        ({"brokers[*].host": "\ud800"}, r"brokers\[0\].host: not encodable"),
+        ({"brokers[*].host": "x" * 40_000}, r"brokers\[0\].host: string of 40000 bytes"),
     ],
 )
 def test_a_path_or_a_value_that_no_response_has(values: dict[str, Any], problem: str) -> None:
