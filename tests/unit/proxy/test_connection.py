@@ -216,6 +216,7 @@ async def test_a_capture_has_the_end_of_a_client_when_it_comes() -> None:
         await ends.client.send_all(ASKED)
         assert await ends.node.receive_some() == ASKED
         await ends.node.send_all(ANSWERED)
+        await trio.testing.wait_all_tasks_blocked()
         await ends.client.send_eof()
         assert await _all(ends.node) == b""
         seen.append("held")
