@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kraftwire.cli.commands import HELP_OPTIONS
 from kraftwire.cli.completion import group
 from tests.tidy.sources import ROOT, project_files, show
 
@@ -53,7 +54,7 @@ def _problem(command: str) -> str | None:
 
 def _unknown_word(words: tuple[str, ...]) -> str | None:
     command: click.Command = group()
-    context = click.Context(command, info_name="kraftwire")
+    context = click.Context(command, info_name="kraftwire", help_option_names=HELP_OPTIONS)
     for number, word in enumerate(words):
         if not isinstance(command, click.Group) or word.startswith("-"):
             return _unknown_option(command, context, words[number:])

@@ -14,9 +14,9 @@ import itertools
 
 from kraftwire.spark.captures import (
     CAPTURE_TABLES,
+    CaptureTables,
     Recording,
     Selection,
-    Tables,
     decode_tables,
     file_rows,
     index_capture,
@@ -67,7 +67,7 @@ def _paths(folder: Path, content: bytes, borders: list[int]) -> list[Path]:
 
 
 def _whole(series: Recording, selection: Selection, wanted: tuple[str, ...]) -> Rows:
-    tables = Tables(wanted, selection)
+    tables = CaptureTables(wanted, selection)
     found = list(tables.decode(series, range(1, len(series.connections) + 1)))
     return _rows(tables, series, found)
 
@@ -76,7 +76,7 @@ def _in_parts(
     series: Recording, size: int, selection: Selection, wanted: tuple[str, ...]
 ) -> tuple[Rows, int]:
     """Rows, and how many parts they come from; each part is decoded as another process would."""
-    tables = Tables(wanted, selection)
+    tables = CaptureTables(wanted, selection)
     found = []
     count = 0
     for number in range(1, len(series.connections) + 1):
@@ -89,7 +89,7 @@ def _in_parts(
     return _rows(tables, series, found), count
 
 
-def _rows(tables: Tables, series: Recording, found: list[tuple[str, object]]) -> Rows:
+def _rows(tables: CaptureTables, series: Recording, found: list[tuple[str, object]]) -> Rows:
     for name, cells in file_rows(series, tables.sums):
         tables.add(name, cells)
     rows: Rows = {name: [] for name in tables.rows}

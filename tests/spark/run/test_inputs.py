@@ -204,7 +204,7 @@ def test_what_is_not_read_is_an_incomplete_run(
     monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
     source = captures(tmp_path / "in", "sasl")
     _closed(monkeypatch, source / "closed")
-    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: LocalRunner())
+    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: _Runner())
     (source / "closed").mkdir()
     for command in (["run"], ["tail", "--once"]):
         out = ["--out", str(tmp_path / command[0]), "--quiet"]
@@ -225,7 +225,7 @@ def test_an_input_of_which_nothing_is_decoded_is_named(
 ) -> None:  # fmt: skip
     """Rows of the others are there; in a folder, other files may lie beside them."""
     monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
-    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: LocalRunner())
+    monkeypatch.setattr("kraftwire.spark.run.starting.SparkRunner", lambda _: _Runner())
     source = captures(tmp_path / "in", "sasl")
     bad = source / name
     bad.write_bytes(content)
@@ -240,6 +240,13 @@ def test_an_input_of_which_nothing_is_decoded_is_named(
     assert main([*command, str(out), str(source), "--resume"]) == 0
     (source / "sasl.pcap").unlink()
     assert main([*command, str(tmp_path / "nothing"), str(source)]) == 1
+
+
+class _Runner(LocalRunner):
+    """A runner without workers, in the place of Spark's."""
+
+    def start_workers(self) -> None:
+        """Do nothing: there are none."""
 
 
 def _resumed(command: list[str]) -> list[str]:
