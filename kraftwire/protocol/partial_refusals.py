@@ -95,7 +95,6 @@ class PartialRefusal:
         self._topic_name = topic_name
         self._is_innermost = is_innermost
         self._has_unlisted = self._name in _IN_SESSION
-        self._is_passed_whole = self._name in _PASSED_WHOLE
         self._refused_count = 0
         level = request_level(message.API_KEY, version)
         self._context = level.own_context(message, {}, topic_name)
@@ -106,6 +105,7 @@ class PartialRefusal:
         ]
         self.refused = self._with_refused(top_answer(message, version, SUCCESS), self._parts)
         self.passed = self._passed(message, kept)
+        self._is_passed_whole = self.passed is message
 
     @property
     def refuses_nothing(self) -> bool:
@@ -114,9 +114,8 @@ class PartialRefusal:
 
     def _passed(self, message: Message, kept: Message) -> Message | None:
         is_left = any(_is_left(each) for _, parts in self._parts for each in parts)
-        if self._name in _WITH_MORE and not self._version and not is_left:
-            self._is_passed_whole = True
-        if self._is_passed_whole:
+        is_all = self._name in _WITH_MORE and not self._version and not is_left
+        if self._name in _PASSED_WHOLE or is_all:
             return message
         has_more = self._name in _IN_SESSION or self._name in _WITH_MORE
         return kept if is_left or has_more or not self._refused_count else None
