@@ -17,7 +17,7 @@ from hypothesis import settings
 from kraftwire import engine
 from tests.support.suite.engines import FOR_EACH_ENGINE, use
 from tests.support.suite.marks import QUICK, has_only_slow, marks_of
-from tests.support.suite.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day, today
 from tests.support.suite.running_tests import RunningTests
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave those of the day, after marks have selected."""
     count: int | None = config.option.of_the_day
     if count is not None:
-        chosen = of_the_day(items, count, int(time.time() // 86_400))
+        chosen = of_the_day(items, count, today())
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
 

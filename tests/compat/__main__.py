@@ -11,7 +11,6 @@ import json
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -28,21 +27,18 @@ from tests.compat.librdkafka import Librdkafka
 from tests.compat.runs import Run, Runner
 from tests.compat.servers import NONE, PROXY, server
 from tests.compat.suite import FOLDER, Suite
-from tests.support.suite.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day, today
 
 SUITES: dict[str, Suite] = {
     suite.name: suite for suite in (Kgo(), KafkaPython(), Librdkafka(), KafkaClients())
 }
-
-_DAY_S = 86_400
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run suites; returns 1 if a test differs from its list."""
     options = _options(arguments)
     names = options.suites or list(SUITES)
     if options.of_the_day:
-        names = of_the_day(names, 1, _day())
+        names = of_the_day(names, 1, today())
     figures: dict[str, Any] = {}
     wrong = 0
     for name in names:
@@ -92,7 +88,7 @@ def _run(suite: Suite, through: str, options: argparse.Namespace) -> Run:
         if not tests:
             sys.exit(f"no test of {suite.name} is called {options.only}")
         if options.within is not None:
-            return runner.run_within(of_the_day(tests, len(tests), _day()), options.within)
+            return runner.run_within(of_the_day(tests, len(tests), today()), options.within)
         return runner.run(tests if options.only else ())
 
 
@@ -110,10 +106,6 @@ def _report(name: str, through: str, run: Run) -> dict[str, Any]:
         "unsteady": run.unsteady,
         "wrong": list(run.wrong),
     }
-
-
-def _day() -> int:
-    return int(time.time() // _DAY_S)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ from tests.mutants.choosing import matching
 from tests.mutants.figures import as_json, as_table
 from tests.mutants.mutant import Mutant
 from tests.mutants.running import checked, run
-from tests.support.suite.of_the_day import of_the_day
+from tests.support.suite.of_the_day import of_the_day, today
 
 _FAILED = 1
 
-_DAY_S = 86_400
 
 
 def _options() -> argparse.Namespace:
@@ -47,7 +46,7 @@ def _chosen(options: argparse.Namespace) -> list[Mutant]:
     found = matching(ALL, options.only)
     if options.rotate is None:
         return found
-    day = options.day if options.day is not None else int(time.time() // _DAY_S)
+    day = options.day if options.day is not None else today()
     return of_the_day(found, options.rotate, day)
 
 

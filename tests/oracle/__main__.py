@@ -20,9 +20,7 @@ import pytest
 from tests.oracle.java_controllers import JavaControllers
 from tests.oracle.running import KINDS, Outcome, Runner, numbers_of, ranges
 from tests.oracle.shared_scripts import Tools
-from tests.support.suite.of_the_day import of_the_day
-
-_DAY_S = 86_400
+from tests.support.suite.of_the_day import of_the_day, today
 
 # About as many scripts as the proof has time for.
 _A_DAY = 20
@@ -78,7 +76,7 @@ def _cases(options: argparse.Namespace) -> list[tuple[str, int]]:
     found = [(kind, seed) for seed in numbers_of(options.seeds) for kind in kinds]
     if not options.of_the_day:
         return found
-    first = of_the_day(found, _A_DAY, int(time.time() // _DAY_S))[0]
+    first = of_the_day(found, _A_DAY, today())[0]
     start = found.index(first)
     return [*found[start:], *found[:start]]
 

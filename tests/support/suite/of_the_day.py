@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from math import gcd
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_DAY_S = 86_400
+
+
+def today() -> int:
+    """The number of this day."""
+    return int(time.time() // _DAY_S)
 
 
 def of_the_day(found: Sequence[T], count: int, day: int) -> list[T]:
