@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from kraftwire.testing.cluster.kafka import KAFKA
-from tests.compat.suite import FOLDER, Results, build, junit_results, run_tests
-from tests.support.kafka.maven import exclusive
+from tests.compat.suite import FOLDER, Results, build, junit_results, make_once, run_tests
 
 _VERSION = "3.0.12"
 # Those of logins and TLS start brokers of their own.
@@ -51,27 +49,7 @@ class KafkaPython:
 
     def prepare(self) -> None:
         """Fetch and unpack the archive."""
-        with exclusive("compat-kafka-python"):
-            if not self._folder.exists():
-                self._fetch()
-
-    def _fetch(self) -> None:
-        partial = self._folder.with_name(f"{self._folder.name}-partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        wanted = ("--no-deps", "--no-binary", ":all:", f"kafka-python=={_VERSION}")
-        build([sys.executable, "-m", "pip", "download", "--quiet", *wanted], partial)
-        (archive,) = partial.glob("*.tar.gz")
-        with tarfile.open(archive) as opened:
-            opened.extractall(partial, filter="data")
-        (unpacked,) = (path for path in partial.iterdir() if path.is_dir())
-        # Python has a package of that name, which comes first if this is not one.
-        (unpacked / "test" / "__init__.py").touch()
-        (unpacked / "test" / "service.py").write_text(_SERVICE)
-        install = ("install", "--quiet", "--target", unpacked / "libraries")
-        build([sys.executable, "-m", "pip", *install, *_LIBRARIES], partial)
-        unpacked.rename(self._folder)
-        shutil.rmtree(partial)
+        make_once(self._folder, _fetch)
 
     def run(self, bootstrap: str, tests: Sequence[str], folder: Path) -> Results:
         """Run them in one process, one after the other."""
@@ -98,3 +76,19 @@ class KafkaPython:
             f"{file.rpartition('.')[2]}::{test}": result
             for (file, test), result in junit_results(report).items()
         }
+
+
+def _fetch(partial: Path) -> Path:
+    """Fetch and unpack the archive with the libraries; returns where."""
+    wanted = ("--no-deps", "--no-binary", ":all:", f"kafka-python=={_VERSION}")
+    build([sys.executable, "-m", "pip", "download", "--quiet", *wanted], partial)
+    (archive,) = partial.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(partial, filter="data")
+    (unpacked,) = (path for path in partial.iterdir() if path.is_dir())
+    # Python has a package of that name, which comes first if this is not one.
+    (unpacked / "test" / "__init__.py").touch()
+    (unpacked / "test" / "service.py").write_text(_SERVICE)
+    install = ("install", "--quiet", "--target", unpacked / "libraries")
+    build([sys.executable, "-m", "pip", *install, *_LIBRARIES], partial)
+    return unpacked

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from kraftwire.testing.cluster.kafka import KAFKA
-from tests.compat.suite import FAILED, FOLDER, PASSED, SKIPPED, Results, build, run_tests
-from tests.support.kafka.maven import exclusive
+from tests.compat.suite import FAILED, FOLDER, PASSED, SKIPPED, Results, build, make_once, run_tests
 
 _VERSION = "4.10.0"
 _CARGO = f"""
@@ -55,24 +53,7 @@ class Librdkafka:
 
     def prepare(self) -> None:
         """Fetch the sources, and compile library and tests: about four minutes."""
-        with exclusive("compat-librdkafka"):
-            if not self._folder.exists():
-                self._build()
-
-    def _build(self) -> None:
-        partial = self._folder.with_name(f"{self._folder.name}-partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        (partial / "Cargo.toml").write_text(_CARGO)
-        (partial / "none.rs").touch()
-        build(["cargo", "vendor", "--quiet", "crates"], partial)
-        sources = partial / "crates" / "rdkafka-sys" / "librdkafka"
-        build(["bash", "configure", *(f"--disable-{name}" for name in _LEFT_OUT)], sources)
-        jobs = f"-j{os.cpu_count() or 1}"
-        build(["make", jobs, "libs"], sources)
-        build(["make", jobs, "-C", "tests", "test-runner"], sources)
-        sources.rename(self._folder)
-        shutil.rmtree(partial)
+        make_once(self._folder, _build)
 
     def run(self, bootstrap: str, tests: Sequence[str], folder: Path) -> Results:
         """Run them in one process, five at a time; each that disturbs others afterwards, alone."""
@@ -108,6 +89,19 @@ class Librdkafka:
             **chosen,
         )
         return results(output)
+
+
+def _build(partial: Path) -> Path:
+    """Fetch and compile; returns where the sources are."""
+    (partial / "Cargo.toml").write_text(_CARGO)
+    (partial / "none.rs").touch()
+    build(["cargo", "vendor", "--quiet", "crates"], partial)
+    sources = partial / "crates" / "rdkafka-sys" / "librdkafka"
+    build(["bash", "configure", *(f"--disable-{name}" for name in _LEFT_OUT)], sources)
+    jobs = f"-j{os.cpu_count() or 1}"
+    build(["make", jobs, "libs"], sources)
+    build(["make", jobs, "-C", "tests", "test-runner"], sources)
+    return sources
 
 
 def results(output: str) -> Results:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tests.support.kafka.maven import CACHE, unavailable
+from tests.support.kafka.maven import CACHE, exclusive, unavailable
 
 PASSED = "passed"
 FAILED = "failed"
@@ -41,6 +42,22 @@ class Suite(Protocol):
 
         Files go into the folder, what the suite prints into `suite.log` there.
         """
+
+
+def make_once(folder: Path, make: Callable[[Path], Path]) -> None:
+    """Make the folder of a suite, unless it is there.
+
+    `make` gets an empty folder and returns the part of it to keep: what breaks off in the middle
+    never looks complete. Raises: as `unavailable`.
+    """
+    with exclusive(f"compat-{folder.name}"):
+        if folder.exists():
+            return
+        partial = folder.with_name(f"{folder.name}-partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        make(partial).rename(folder)
+        shutil.rmtree(partial)
 
 
 def build(command: Sequence[object], folder: Path, **more: str) -> str:
