@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,23 +25,15 @@ from tests.compat.errors.program import COMMANDS, Program
 from tests.compat.errors.refusals import REFUSALS
 from tests.compat.errors.table import PAGE, Cells, Key, page, read_cells, rows_of
 from tests.support.kafka.maven import KAFKA, directory_of, kafka_classpath
-from tests.support.suite.of_the_day import of_the_day
+from tests.support.kafka.process import QUICK_GROUPS
+from tests.support.suite.of_the_day import of_the_day, today
 
 _REPEATS = 2
-_DAY_S = 24 * 60 * 60
 _TOPIC = "orders"
 _RECORDS = 10
-# Groups need not wait, and internal topics are small.
+# A share group learns what it may read with a heartbeat.
 _PROPERTIES = {
-    "offsets.topic.num.partitions": 1,
-    "offsets.topic.replication.factor": 1,
-    "transaction.state.log.num.partitions": 1,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "share.coordinator.state.topic.num.partitions": 1,
-    "share.coordinator.state.topic.replication.factor": 1,
-    "share.coordinator.state.topic.min.isr": 1,
-    "group.initial.rebalance.delay.ms": 0,
+    **QUICK_GROUPS,
     "group.share.min.heartbeat.interval.ms": 100,
     "group.share.heartbeat.interval.ms": 100,
 }
@@ -58,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     apis = [api for api in REFUSALS if fnmatchcase(api, options.only)]
     if options.of_the_day is not None:
-        apis = of_the_day(apis, options.of_the_day, int(time.time() // _DAY_S))
+        apis = of_the_day(apis, options.of_the_day, today())
     clients = [name for name in COMMANDS if options.client in (None, name)]
     found = _meet(clients, apis)
     known = read_cells()

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kraftwire.protocol.error_codes import ErrorCode
-
 # What a call may take; clients give up a little earlier.
 SECONDS = 5
 # A heartbeat follows the last answer after so long.
@@ -34,11 +32,6 @@ class InResult(Exception):
 
 
 Call = Callable[[Scene], object]
-
-
-def error_name(code: int) -> str:
-    """Return the name of one of Kafka's errors."""
-    return ErrorCode(code).name
 
 
 def serve(calls: Mapping[str, Call], name_of: Callable[[Exception], str]) -> None:

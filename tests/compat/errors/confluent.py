@@ -37,13 +37,13 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from kraftwire.protocol.error_codes import error_name
 from tests.compat.errors.calls import (
     HEARTBEAT_MS,
     SECONDS,
     Call,
     InResult,
     Scene,
-    error_name,
     serve,
 )
 

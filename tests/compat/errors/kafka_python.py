@@ -34,13 +34,13 @@ from kafka.admin import (
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from kraftwire.faults.refusing import TEXT
+from kraftwire.protocol.error_codes import error_name
 from tests.compat.errors.calls import (
     HEARTBEAT_MS,
     SECONDS,
     Call,
     InResult,
     Scene,
-    error_name,
     serve,
 )
 

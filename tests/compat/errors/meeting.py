@@ -11,6 +11,7 @@ from typing import Any
 
 from kraftwire.errors import UsageError
 from kraftwire.faults.refusing import TEXT
+from kraftwire.faults.selectors import api_keys
 from kraftwire.messages import API_NAMES, API_VERSIONS
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.testing import ThreadedProxy
@@ -52,7 +53,7 @@ class Meeting:
 
     def outcomes(self, api: str) -> Iterator[Met]:
         """Yield what the client makes of both errors, in each version that it can be brought to."""
-        key = next(key for key, name in API_NAMES.items() if name == api)
+        (key,) = api_keys(api, API_VERSIONS)
         low, high = API_VERSIONS[key]
         for version in range(max(low, _SERVED_FROM.get(api, low)), high + 1):
             for error in REFUSALS[api]:

@@ -30,14 +30,8 @@ STOP_SECONDS_MAX = 30
 _HOST = "127.0.0.1"
 _READY_LINE = "Kafka Server started"  # the last line of the start, logged with every role
 
-# One of everything, so that a node fits next to a test run and needs no second replica.
-_SMALL = {
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "num.network.threads": 1,
-    "num.io.threads": 2,
-    "background.threads": 2,
-    "log.cleaner.dedupe.buffer.size": 2097152,
+# Internal topics of one partition, which need no second replica, and groups that do not wait.
+QUICK_GROUPS = {
     "offsets.topic.num.partitions": 1,
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.num.partitions": 1,
@@ -47,6 +41,17 @@ _SMALL = {
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
+}
+
+# One of everything, so that a node fits next to a test run.
+_SMALL = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "num.network.threads": 1,
+    "num.io.threads": 2,
+    "background.threads": 2,
+    "log.cleaner.dedupe.buffer.size": 2097152,
+    **QUICK_GROUPS,
 }
 
 
